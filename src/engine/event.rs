@@ -3,7 +3,7 @@
 use super::batch::BatchEvent;
 use super::evaluation::EvalEvent;
 use super::finished::{Finished, Tokens};
-use super::outcome::{AttemptOutcome, Cut, LimitKind, RunOutcome, Sig, WaitReason};
+use super::outcome::{AttemptOutcome, Containment, Cut, LimitKind, RunOutcome, Sig, WaitReason};
 use crate::plan::{Overrides, TaskFacts};
 use crate::verdict::{ProposedTask, Unclear, Verdict};
 use indexmap::IndexMap;
@@ -196,6 +196,9 @@ pub enum EventKind {
         /// the work is compared with an earlier state. Absent if no snapshot was taken.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         found: Option<String>,
+        /// How the processes of agents are found again after they have left them.
+        #[serde(default)]
+        containment: Containment,
     },
     /// The run resumes after it was stopped early, or after a crash.
     #[serde(rename_all = "camelCase")]

@@ -36,7 +36,7 @@ pub use machine::Transition;
 #[cfg(test)]
 pub(crate) use machine::tests::laws::drive as tests_drive;
 pub use observer::{CHUNK, Evidence, Notice, NullObserver, Observer, Pace, Stream};
-pub use outcome::{AttemptOutcome, Cut, Exit, HumanNeeded, LimitKind, RunOutcome, Sig, WaitReason};
+pub use outcome::{AttemptOutcome, Containment, Cut, Exit, HumanNeeded, LimitKind, RunOutcome, Sig, WaitReason};
 pub use state::State;
 pub use stopwatch::Stopwatch;
 pub use summary::{AttemptRow, RunKind, RunRow, RunState, unverified_words};

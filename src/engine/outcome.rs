@@ -47,6 +47,19 @@ impl std::fmt::Display for Sig {
     }
 }
 
+/// How the processes of agents are found again after they have left them: daemons, for example.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub enum Containment {
+    /// Orphans come to forkhestra, however they were made (Linux).
+    #[default]
+    Whole,
+    /// By their session, by who forked them, by the token in their environment, and by the pipes that they hold
+    /// (macOS). A process can escape that.
+    Lineage,
+}
+
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {

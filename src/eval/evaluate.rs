@@ -11,6 +11,7 @@ use crate::engine::{
 };
 use crate::journal::Journal;
 use crate::plan::{Outline, Overrides};
+use crate::proc::containment;
 use crate::runner::{Failure, Halt, JobSource, Lanes, Recorder, flushed, tell_news, work_in_lanes};
 use indexmap::IndexMap;
 use std::sync::Arc;
@@ -148,6 +149,7 @@ fn opening(setting: &Setting<'_>) -> EventKind {
         };
     }
     EventKind::RunStarted {
+        containment: containment(),
         queue: None,
         found: None,
         tree: None,

@@ -1,7 +1,8 @@
-//! Keeps the machine awake while something is in progress, if systemd can do that (systemd-inhibit(1)).
+//! Keeps the machine awake while something is in progress, if the system has a program for that.
 #![expect(clippy::disallowed_methods, reason = "this module starts processes")]
 
 use super::command::outside;
+use super::system::keep_awake;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -17,11 +18,12 @@ const LOOK: Duration = Duration::from_millis(10);
 pub struct SleepInhibitor(Child);
 
 impl SleepInhibitor {
-    /// Takes the lock, or returns `None` without systemd. A lock that is refused (polkit) changes nothing.
+    /// Takes the lock, or returns `None` without such a program. A lock that is refused (polkit) changes nothing.
     #[must_use]
     pub fn take(why: &str, root: &Path) -> Option<Self> {
-        let mut holder = Command::new(outside(Path::new("systemd-inhibit"), root));
-        holder.args(["--what=idle:sleep", "--who=forkhestra", "--mode=block"]).arg(format!("--why={why}")).arg("cat");
+        let (program, arguments) = keep_awake(why);
+        let mut holder = Command::new(outside(Path::new(program), root));
+        holder.args(arguments).arg("cat");
         holder.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0);
         holder.spawn().ok().map(Self)
     }

@@ -3,10 +3,8 @@
 
 use super::launch::Launch;
 use super::line::Line;
-use super::procfs::{descendants, process};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::process::{Pid, PidfdFlags, WaitId, WaitIdOptions, pidfd_open, waitid};
+use super::system::{descendants, kill, process, wait_for_end, widen};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -15,12 +13,6 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
-
-/// How much the pipe of an agent's standard output can hold, in bytes.
-const PIPE: usize = 512 << 10;
-
-/// How often to check whether a signal has stopped a lifeline that should exit.
-const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Why a lifeline, or the pipes of an agent, could not be created.
 #[derive(Debug, thiserror::Error)]
@@ -137,14 +129,12 @@ impl LifelineHandle {
             let _ = self.process.try_wait();
             return;
         }
-        if let Ok(held) = pidfd_open(Pid::from_child(&self.process), PidfdFlags::empty()) {
-            while matches!(poll(&mut [PollFd::new(&held, PollFlags::IN)], Some(&LOOK)), Ok(0) | Err(Errno::INTR)) {
-                let pid = i32::try_from(self.process.id()).unwrap_or(0);
-                if process(pid).is_some_and(|lifeline| lifeline.stopped) {
-                    let _ = self.process.kill();
-                }
+        let pid = i32::try_from(self.process.id()).unwrap_or(0);
+        wait_for_end(&self.process, || {
+            if let Some(lifeline) = process(pid).filter(|lifeline| lifeline.stopped) {
+                kill(&lifeline, Signal::KILL);
             }
-        }
+        });
         let _ = self.process.wait();
     }
 }
@@ -164,9 +154,4 @@ pub(super) fn spawn_lifeline(program: &Path, hold: Option<BorrowedFd<'_>>) -> Re
     command.stdout(output.map_or_else(Stdio::null, Stdio::from));
     let process = command.stderr(Stdio::null()).spawn().map_err(SpawnError::Lifeline)?;
     Ok((process, control))
-}
-
-/// Makes a pipe larger, so that a busy agent has to wait for us less often. Best effort: the system may grant less.
-pub(super) fn widen(pipe: &io::PipeReader) {
-    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE);
 }

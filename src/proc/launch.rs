@@ -23,7 +23,7 @@ pub struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// Writes it to a file in memory (`memfd_create(2)`), as strings that each end with a NUL. No string can contain
+    /// Writes it to a file without a name, as strings that each end with a NUL. No string can contain
     /// one (execve(2)).
     pub(super) fn file(&self) -> io::Result<File> {
         let mut bytes = Vec::new();
@@ -48,6 +48,12 @@ impl<'a> Launch<'a> {
             word([name, OsStr::new("="), value])?;
         }
         in_memory(&bytes)
+    }
+
+    /// Returns a variable of the environment as `NAME=value`.
+    pub(super) fn variable(&self, wanted: &str) -> Option<Vec<u8>> {
+        let (name, value) = self.environment.iter().find(|(name, _)| name == wanted)?;
+        Some([name.as_bytes(), b"=", value.as_bytes()].concat())
     }
 
     /// Returns the bytes of such a file.
@@ -76,10 +82,9 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Creates an unnamed file in memory that contains these bytes.
+/// Creates a file without a name that contains these bytes.
 pub(super) fn in_memory(bytes: &[u8]) -> io::Result<File> {
-    use rustix::fs::{MemfdFlags, memfd_create};
-    let mut file = File::from(memfd_create("input", MemfdFlags::CLOEXEC)?);
+    let mut file = super::system::input_file()?;
     file.write_all(bytes)?;
     Ok(file)
 }

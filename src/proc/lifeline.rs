@@ -4,18 +4,22 @@
 //! kills what an agent leaves behind. When the host dies, however it dies, the socket closes and the tree is killed.
 
 use super::launch::Launch;
-use super::procfs::{Process, children, descendants, kill, pid, process};
+use super::lineage::Lineage;
+use super::system::{
+    LISTEN_CLOEXEC, Process, adopt_orphans, children, containment, descendants, die_with_parent, name_ourselves, pid,
+    pipe_end, process, signal_all,
+};
 use super::wire::{LifelineReport, MOST_FILES, Order};
-use crate::engine::{Exit, Leftover};
+use crate::engine::{Containment, Exit, Leftover};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, recvmsg};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, WaitOptions, getpgid, getpid, getppid, kill_process,
-    kill_process_group, set_child_subreaper, set_parent_process_death_signal, setsid, wait, waitid, waitpid,
+    kill_process_group, setsid, wait, waitid, waitpid,
 };
 use std::collections::VecDeque;
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -33,6 +37,12 @@ const SWEEP_PAUSE_NS: i64 = 5_000_000;
 const MOST_FAILURES: u32 = 100;
 /// How long to wait before the agent is checked again after a failed check.
 const LOOK_AGAIN: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+
+/// How often to look for new processes where orphans do not come to us.
+const FOLLOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+
+/// The variable that marks the processes of an attempt.
+const TOKEN: &str = "FORKHESTRA_TOKEN";
 
 /// The name of the sandbox's program in /proc.
 const BUBBLEWRAP: &str = "bwrap";
@@ -55,10 +65,16 @@ pub fn lifeline() -> io::Result<()> {
     let held = rustix::stdio::stdout().try_clone_to_owned()?;
     rustix::stdio::dup2_stdout(File::options().write(true).open("/dev/null")?)?;
     // Best effort: /proc shows a name instead of the number of a file descriptor.
-    let _ = rustix::thread::set_name(&CString::new(LIFELINE)?);
+    name_ourselves(LIFELINE);
     super::ourselves::be_stoppable()?;
     setsid()?;
-    set_child_subreaper(Some(getpid()))?;
+    let lineage = match containment() {
+        Containment::Whole => {
+            adopt_orphans()?;
+            None
+        }
+        Containment::Lineage => Some(Lineage::new(me(), getppid().map_or(0, |host| host.as_raw_nonzero().get()))),
+    };
     let (signalled, wake) = UnixStream::pair()?;
     signalled.set_nonblocking(true)?;
     signal_hook::low_level::pipe::register(signal_hook::consts::SIGCHLD, wake)?;
@@ -71,6 +87,7 @@ pub fn lifeline() -> io::Result<()> {
         told_stop: false,
         unsure: false,
         files: VecDeque::new(),
+        lineage,
         _held: held,
     };
     lifeline.watch()
@@ -88,10 +105,12 @@ fn start(launch: &Launch<'_>, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Pi
     command.args(&launch.arguments).current_dir(launch.folder).process_group(0);
     command.env_clear().envs(launch.environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
-    let lifeline = getpid();
-    // If we are killed together with our host, the agent is killed too (PR_SET_PDEATHSIG(2const)).
+    let (lifeline, is_whole) = (getpid(), containment() == Containment::Whole);
+    // If we are killed together with our host, the agent is killed too, where the system can do that.
     let die_with_us = move || {
-        set_parent_process_death_signal(Some(Signal::KILL))?;
+        if is_whole {
+            die_with_parent()?;
+        }
         if getppid() == Some(lifeline) { Ok(()) } else { Err(Errno::SRCH.into()) }
     };
     // SAFETY: between fork and exec, the closure only makes two system calls and touches no shared memory.
@@ -115,6 +134,8 @@ struct Lifeline {
     unsure: bool,
     /// The files that were received with orders that have not been handled yet.
     files: VecDeque<OwnedFd>,
+    /// How the tree is found where orphans do not come to us.
+    lineage: Option<Lineage>,
     /// The file that the host wants held while we live.
     _held: OwnedFd,
 }
@@ -129,7 +150,9 @@ impl Lifeline {
         let (mut pending, mut failures) = (String::new(), 0);
         loop {
             let mut sources = [PollFd::new(&self.host, PollFlags::IN), PollFd::new(&self.signalled, PollFlags::IN)];
-            match poll(&mut sources, self.unsure.then_some(&LOOK_AGAIN)) {
+            let follows = self.agent.is_some() && self.lineage.is_some();
+            let pause = if follows { Some(&FOLLOW) } else { self.unsure.then_some(&LOOK_AGAIN) };
+            match poll(&mut sources, pause) {
                 Ok(_) => failures = 0,
                 Err(Errno::INTR) => {}
                 // The failure may be temporary, and only we can stop what runs.
@@ -140,6 +163,9 @@ impl Lifeline {
                 Err(error) => return Err(error.into()),
             }
             let [host, signalled] = sources.map(|source| !source.revents().is_empty());
+            if let Some(lineage) = self.lineage.as_mut().filter(|_| follows) {
+                lineage.look();
+            }
             if signalled || self.unsure {
                 let mut bytes = [0; 64];
                 while matches!((&self.signalled).read(&mut bytes), Ok(1..)) {}
@@ -195,7 +221,12 @@ impl Lifeline {
         let started = (|| {
             let (what, stdout, stderr) = (file()?, file()?, file()?);
             let bytes = Launch::read(File::from(what))?;
-            start(&Launch::parse(&bytes).ok_or(Errno::INVAL)?, stdout, stderr)
+            let launch = Launch::parse(&bytes).ok_or(Errno::INVAL)?;
+            if let Some(lineage) = &mut self.lineage {
+                let output = [&stdout, &stderr].into_iter().filter_map(pipe_end).collect();
+                lineage.expect(launch.variable(TOKEN), output);
+            }
+            start(&launch, stdout, stderr)
         })();
         match started {
             Ok(agent) => {
@@ -216,10 +247,16 @@ impl Lifeline {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_FILES))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let mut into = [IoSliceMut::new(&mut bytes)];
-        let received = recvmsg(&self.host, &mut into, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+        let received = recvmsg(&self.host, &mut into, &mut ancillary, LISTEN_CLOEXEC)?;
         for message in ancillary.drain() {
             if let RecvAncillaryMessage::ScmRights(files) = message {
                 self.files.extend(files);
+            }
+        }
+        // Where the call cannot do that by itself.
+        if LISTEN_CLOEXEC.is_empty() {
+            for file in &self.files {
+                fcntl_setfd(file, FdFlags::CLOEXEC)?;
             }
         }
         Ok(String::from_utf8_lossy(&bytes[..received.bytes]).into_owned())
@@ -249,13 +286,26 @@ impl Lifeline {
             let exit = status.terminating_signal().map_or(Exit::Code(status.exit_status().unwrap_or(-1)), Exit::Signal);
             let mut said = LifelineReport::Exited(exit).line();
             // Nearly always, only the agent's own zombie is left, which has no children.
-            if children(me()) == [agent.as_raw_nonzero().get()] {
+            if self.is_alone(agent.as_raw_nonzero().get()) {
                 let _ = waitpid(Some(agent), WaitOptions::NOHANG);
                 self.forget_agent();
                 said += &LifelineReport::Swept(Vec::new()).line();
             }
             // As in `send_report`.
             let _ = self.host.write_all(said.as_bytes());
+        }
+    }
+
+    /// Returns whether nothing is left of the tree but the agent's own zombie.
+    fn is_alone(&mut self, agent: i32) -> bool {
+        children(me()) == [agent] && self.lineage.as_mut().is_none_or(|known| is_only(&known.find(), agent))
+    }
+
+    /// Returns every process of the tree.
+    fn tree(&mut self) -> Vec<Process> {
+        match &mut self.lineage {
+            None => descendants(me()),
+            Some(lineage) => lineage.find(),
         }
     }
 
@@ -285,7 +335,7 @@ impl Lifeline {
         self.held = true;
         let mut stopped = Vec::new();
         loop {
-            let tree = descendants(me());
+            let tree = self.tree();
             let mut new = tree.iter().filter(|process| !stopped.contains(&process.pid)).peekable();
             if new.peek().is_none() {
                 return;
@@ -299,13 +349,13 @@ impl Lifeline {
         // Consumes the kernel's reports about the stop while `held` still makes us ignore them.
         self.look_at_agent();
         self.held = false;
-        signal_all(&descendants(me()), Signal::CONT);
+        signal_all(&self.tree(), Signal::CONT);
     }
 
-    fn signal(&self, number: i32) {
+    fn signal(&mut self, number: i32) {
         let (Some(agent), Some(signal)) = (self.agent, Signal::from_named_raw(number)) else { return };
         if signal == Signal::KILL {
-            signal_all(&descendants(me()), Signal::KILL);
+            signal_all(&self.tree(), Signal::KILL);
             return;
         }
         let sandboxed = sandboxed(agent.as_raw_nonzero().get());
@@ -322,7 +372,7 @@ impl Lifeline {
         // A stopped process handles no signal until it continues.
         let _ = kill_process_group(agent, Signal::CONT);
         if self.held {
-            signal_all(&descendants(me()), Signal::CONT);
+            signal_all(&self.tree(), Signal::CONT);
         }
     }
 
@@ -334,14 +384,15 @@ impl Lifeline {
             // What is left of bubblewrap itself is already exiting.
             let of_the_sandbox =
                 |left: &Process| left.name == BUBBLEWRAP && is_bubblewrap(agent.as_raw_nonzero().get());
-            let alive = descendants(me()).into_iter().filter(|left| !left.zombie && !of_the_sandbox(left));
+            let alive = self.tree().into_iter().filter(|left| !left.zombie && !of_the_sandbox(left));
             leftovers.extend(alive.map(|left| Leftover { pid: left.pid, name: left.name, running: false }));
             let _ = kill_process_group(agent, Signal::KILL);
         }
         // A process may fork while we list, and one in a system call may take time to die: check again, but not
         // forever.
         for look in 0..SWEEPS {
-            signal_all(&descendants(me()), Signal::KILL);
+            let tree = self.tree();
+            signal_all(&tree, Signal::KILL);
             let gone = loop {
                 match wait(WaitOptions::NOHANG) {
                     Ok(Some(_)) | Err(Errno::INTR) => {}
@@ -349,11 +400,13 @@ impl Lifeline {
                     Err(_) => break true,
                 }
             };
-            if gone {
+            // Orphans that have not come to us are gone once nobody sees them.
+            let unseen = self.lineage.is_none() || tree.iter().all(|left| left.zombie);
+            if gone && unseen {
                 break;
             }
             if look + 1 == SWEEPS {
-                name_the_living(&mut leftovers);
+                name_the_living(&mut leftovers, self.tree());
             }
             let pause = Timespec { tv_sec: 0, tv_nsec: SWEEP_PAUSE_NS };
             let _ = poll(&mut [PollFd::new(&self.signalled, PollFlags::IN)], Some(&pause));
@@ -367,8 +420,8 @@ impl Lifeline {
 
 /// Marks the processes that survived SIGKILL, and adds those that were not listed yet. Such a process belongs to
 /// another user, or the kernel does not release it.
-fn name_the_living(leftovers: &mut Vec<Leftover>) {
-    for living in descendants(me()).into_iter().filter(|left| !left.zombie) {
+fn name_the_living(leftovers: &mut Vec<Leftover>, tree: Vec<Process>) {
+    for living in tree.into_iter().filter(|left| !left.zombie) {
         match leftovers.iter_mut().find(|left| left.pid == living.pid) {
             Some(known) => known.running = true,
             None => leftovers.push(Leftover { pid: living.pid, name: living.name, running: true }),
@@ -398,8 +451,7 @@ fn me() -> i32 {
     getpid().as_raw_nonzero().get()
 }
 
-fn signal_all<'a>(processes: impl IntoIterator<Item = &'a Process>, signal: Signal) {
-    for process in processes {
-        kill(process, signal);
-    }
+/// Returns whether no process but this one is alive.
+fn is_only(tree: &[Process], agent: i32) -> bool {
+    tree.iter().all(|process| process.pid == agent || process.zombie)
 }

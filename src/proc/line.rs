@@ -1,11 +1,11 @@
 //! The host's end of the socket to a lifeline. Every order is answered at once. A lifeline that does not answer is
 //! given up, so that a stopped lifeline does not stop us.
 
-use super::procfs::process;
+use super::system::{SEND_QUIETLY, process};
 use super::wire::{LifelineReport, MOST_FILES, Order};
 use crate::engine::Sig;
 use rustix::fd::BorrowedFd;
-use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, sendmsg};
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, IoSlice};
 use std::mem::MaybeUninit;
@@ -228,7 +228,7 @@ pub(super) fn send(control: impl AsFd, order: Order, files: &[BorrowedFd<'_>]) -
         ancillary.push(SendAncillaryMessage::ScmRights(files));
     }
     let line = order.line();
-    Ok(sendmsg(control, &[IoSlice::new(line.as_bytes())], &mut ancillary, SendFlags::NOSIGNAL)?)
+    Ok(sendmsg(control, &[IoSlice::new(line.as_bytes())], &mut ancillary, SEND_QUIETLY)?)
 }
 
 async fn until(look: Option<Instant>) {

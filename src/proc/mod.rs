@@ -1,11 +1,5 @@
 //! The only module that starts processes. Agents, checks and hooks run under a lifeline, our small process that
-//! lets nothing outlive it (docs/signals.md). Linux only, until another system is tested.
-
-#[cfg(not(target_os = "linux"))]
-compile_error!(
-    "forkhestra runs only on Linux: its control of processes needs PR_SET_CHILD_SUBREAPER and /proc, \
-     and no other system has been tested"
-);
+//! lets nothing outlive it (docs/signals.md). What differs between systems is in `system/`.
 
 mod awake;
 mod background;
@@ -16,11 +10,12 @@ mod interrupts;
 mod launch;
 mod lifeline;
 mod line;
+mod lineage;
 mod others;
 mod ourselves;
 mod probe;
-mod procfs;
 mod survivors;
+mod system;
 mod tree;
 mod wire;
 
@@ -36,6 +31,6 @@ pub use line::{GivenUp, Line};
 pub use others::{end_process, is_below_agent, roots_at_work};
 pub use ourselves::{StopRequests, adopt_orphans, end_ourselves, open_files, survive_full_files};
 pub use probe::{Mechanisms, Probe, mechanisms, probe, probe_step};
-pub use procfs::{inherited, start_time};
 pub use survivors::{end_forks, end_holders, end_old, end_survivors};
+pub use system::{containment, inherited, start_time};
 pub use wire::LifelineReport;

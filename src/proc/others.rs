@@ -1,7 +1,7 @@
 //! Other processes of forkhestra on this machine.
 
-use super::procfs::{all, ancestors, kill, process};
 use super::survivors::is_lifeline;
+use super::system::{all, ancestors, kill, open_paths, process};
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 /// The lock that a running process holds, relative to its root.
 const LOCK: &str = ".forkhestra/lock";
 
-/// Returns the roots in which a process that we may inspect is running: one that has the lock of a root open (proc(5),
-/// /proc/PID/fd).
+/// Returns the roots in which a process that we may inspect is running: one that has the lock of a root open.
 #[must_use]
 pub fn roots_at_work() -> Vec<PathBuf> {
     let roots: BTreeSet<PathBuf> = all().into_keys().filter_map(lock_of).collect();
@@ -20,9 +19,8 @@ pub fn roots_at_work() -> Vec<PathBuf> {
 
 /// Returns the root whose lock a process has open.
 pub(super) fn lock_of(pid: i32) -> Option<PathBuf> {
-    let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    let mut targets = files.filter_map(|file| fs::read_link(file.path()).ok());
-    targets.find(|target| target.ends_with(LOCK))?.ancestors().nth(2).map(PathBuf::from)
+    let mut files = open_paths(pid).into_iter();
+    files.find(|file| file.ends_with(LOCK))?.ancestors().nth(2).map(PathBuf::from)
 }
 
 /// Whether an agent of the run in progress in a root has started us, directly or not. An agent can clear the

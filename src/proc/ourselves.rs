@@ -1,10 +1,10 @@
 //! Settings of our own process: open files, orphans and signals.
 
+use super::system::{self, StopSignal, containment};
+use crate::engine::Containment;
 use nix::sys::signal::{SigSet, Signal as Number};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, set_child_subreaper, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, getpid, getrlimit, kill_process, setrlimit};
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
 use std::process::{Child, Command};
@@ -40,16 +40,16 @@ pub fn end_ourselves() {
 
 /// Makes us adopt the orphans of our tree if their lifeline is killed. A living lifeline keeps its own.
 pub fn adopt_orphans() {
-    // Best effort: without it, orphans are found by the token in their environment.
-    let _ = set_child_subreaper(Some(getpid()));
+    if containment() == Containment::Whole {
+        // Best effort: without it, orphans are found by the token in their environment.
+        let _ = system::adopt_orphans();
+    }
 }
 
 /// Keeps files that were open when we were started, except the three standard streams, from the programs that we start.
 /// An inherited directory outside of a sandbox would be a way out of it.
 pub(super) fn keep_open_files_to_ourselves() {
-    let listed = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let numbers: Vec<RawFd> = listed.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    for number in numbers.into_iter().filter(|number| *number > 2) {
+    for number in system::own_files().into_iter().filter(|number| *number > 2) {
         // SAFETY: the descriptor was open a moment ago. For a closed one, the call does nothing and returns EBADF.
         #[expect(unsafe_code, reason = "descriptors that no value here owns")]
         let file = unsafe { BorrowedFd::borrow_raw(number) };
@@ -61,7 +61,7 @@ pub(super) fn keep_open_files_to_ourselves() {
 /// pending and is never read: a SIGCONT that comes before we stop cancels it in the kernel (signal(7)). So no SIGCONT
 /// is lost, however quickly it follows.
 #[derive(Debug)]
-pub struct StopRequests(SignalFd);
+pub struct StopRequests(StopSignal);
 
 impl StopRequests {
     /// Holds the signal back from now on, in this thread and in those that it starts later.
@@ -70,7 +70,7 @@ impl StopRequests {
     /// When the signal cannot be blocked or watched.
     pub fn listen() -> io::Result<Self> {
         stop_signal().thread_block()?;
-        Ok(Self(SignalFd::with_flags(&stop_signal(), SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC)?))
+        Ok(Self(StopSignal::watch(&stop_signal())?))
     }
 
     /// Registers this value with the async runtime: it is readable while a stop is pending.
@@ -86,8 +86,7 @@ impl StopRequests {
     /// Returns whether a stop is pending that no SIGCONT has canceled.
     #[must_use]
     pub fn is_pending(&self) -> bool {
-        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        matches!(poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&now)), Ok(1..))
+        self.0.is_pending()
     }
 
     /// Lets a pending stop happen. Returns at once if there is none, or if we are in an orphaned process group, which

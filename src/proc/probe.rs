@@ -3,9 +3,9 @@
 
 use super::host::{AgentPipes, LifelineHandle};
 use super::launch::Launch;
-use super::procfs::{children, process};
+use super::system::{children, has_pidfds, lists_children, process};
 use super::wire::LifelineReport;
-use rustix::process::{PidfdFlags, getpid, pidfd_open, setsid};
+use rustix::process::{getpid, setsid};
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, ErrorKind, Write};
@@ -117,8 +117,8 @@ pub fn mechanisms() -> Mechanisms {
     let parent = rustix::process::getppid().map_or(0, |parent| parent.as_raw_nonzero().get());
     let me = getpid().as_raw_nonzero().get();
     Mechanisms {
-        pidfd: pidfd_open(getpid(), PidfdFlags::empty()).is_ok(),
-        child_lists: fs::metadata(format!("/proc/{me}/task/{me}/children")).is_ok() && children(parent).contains(&me),
+        pidfd: has_pidfds(),
+        child_lists: lists_children() && children(parent).contains(&me),
         cgroup: own_cgroup().is_some_and(|folder| {
             let kill = Path::new(&folder).join("cgroup.kill");
             rustix::fs::access(kill, rustix::fs::Access::WRITE_OK).is_ok()

@@ -1,7 +1,7 @@
 //! Kills the processes of an attempt whose lifeline is gone. The token in their environment identifies them.
 
 use super::lifeline::LIFELINE;
-use super::procfs::{
+use super::system::{
     Process, all, children, descendants, has_argument, has_variable, is_of_our_program, kill, locks, pid, process,
     start_time,
 };
@@ -10,8 +10,8 @@ use rustix::process::{Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, 
 use std::fs::File;
 
 /// Kills everything that an attempt without a lifeline left: our descendants, except `lifeline` and those of other
-/// lifelines, and every process with a variable `NAME=value` that `is_ours` accepts. Repeats until none is left, and
-/// returns the processes that it killed.
+/// lifelines, every process of its session, and every process with a variable `NAME=value` that `is_ours` accepts.
+/// Repeats until none is left, and returns the processes that it killed.
 /// A fork bomb may fork faster than we kill: after a hundred sweeps, the rest is left to the user.
 #[must_use]
 pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Leftover> {
@@ -42,7 +42,9 @@ pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Left
         let known = |pid: i32, alive: &[Process]| {
             pid == me || pid == lifeline || alive.iter().any(|process| process.pid == pid)
         };
-        let tagged = all().into_values().filter(|process| !process.zombie && has_variable(process.pid, is_ours));
+        // Its agents were in the session that it led.
+        let is_tagged = |process: &Process| process.session == lifeline || has_variable(process.pid, is_ours);
+        let tagged = all().into_values().filter(|process| !process.zombie && is_tagged(process));
         let tagged: Vec<_> = tagged.filter(|process| !known(process.pid, &alive)).collect();
         alive.extend(tagged);
         // The kernel's list may miss a child while another one exits: a single empty scan is not conclusive.

@@ -6,7 +6,7 @@ use super::host::spawn_lifeline;
 use super::launch::Launch;
 use super::line::send;
 use super::ourselves::spawn_stoppable;
-use super::procfs::{descendants, kill, process};
+use super::system::{descendants, kill, process};
 use super::wire::{LifelineReport, Order};
 use crate::engine::Exit;
 use rustix::process::{Pid, Signal, kill_process_group};

@@ -24,7 +24,7 @@ use crate::engine::{
 use crate::journal::{JournalError, OwnFolder, UnexpectedFile};
 use crate::marker::count_lines;
 use crate::plan::{Kind, PlannedStep};
-use crate::proc::{AgentPipes, Launch, LifelineHandle, SpawnError, adopt_orphans};
+use crate::proc::{AgentPipes, Launch, LifelineHandle, SpawnError, adopt_orphans, containment};
 use crate::prompt::{Late, render};
 use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsString;
@@ -203,6 +203,7 @@ impl Driver<'_> {
             task: plan.task.clone(),
             queue,
             found: self.begun.now.clone(),
+            containment: containment(),
         };
         self.state.evolve(&started);
         self.record(vec![started])?;

@@ -10,7 +10,6 @@ mod stdin;
 mod variables;
 
 use crate::source::{Env, Files, Kind};
-use rustix::rand::{GetRandomFlags, getrandom};
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -192,11 +191,7 @@ impl World {
     #[must_use]
     pub fn jitter(&self, most: Duration) -> Duration {
         let mut byte = [0; 1];
-        if getrandom(&mut byte, GetRandomFlags::empty()).is_err() {
-            Duration::ZERO
-        } else {
-            most * u32::from(byte[0]) / 256
-        }
+        if getrandom::fill(&mut byte).is_err() { Duration::ZERO } else { most * u32::from(byte[0]) / 256 }
     }
 
     /// The current time of the wall clock, which may be set at any moment.
@@ -222,17 +217,14 @@ impl World {
     /// When the system has no random bytes.
     pub fn token(&self) -> io::Result<String> {
         let mut bytes = [0; 16];
-        // A read this short is never partial (getrandom(2)).
-        getrandom(&mut bytes, GetRandomFlags::empty())?;
+        getrandom::fill(&mut bytes)?;
         Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
     }
 
-    /// Whether a signal was ignored when we were started, for example by nohup (proc(5), `SigIgn`).
+    /// Whether a signal was ignored when we were started, for example by nohup.
     #[must_use]
     pub fn ignores(&self, signal: i32) -> bool {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let mask = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
-        mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+        machine::ignores(signal)
     }
 
     /// Returns the user ID of a path's owner; none if the path does not exist. For a link, this is the owner of the
@@ -357,7 +349,7 @@ impl World {
     }
 }
 
-/// A clock that shows the time since the machine started, including its sleep (`CLOCK_BOOTTIME` of `clock_gettime(2)`).
+/// A clock that shows the time since the machine started, including its sleep (`clock_gettime(2)`).
 /// It cannot be set.
 #[derive(Debug, Clone)]
 pub struct Uptime(UptimeOf);
@@ -375,7 +367,7 @@ impl Uptime {
     /// Returns the time that the clock shows.
     #[must_use]
     pub fn now(&self) -> Duration {
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+        let now = rustix::time::clock_gettime(machine::UPTIME);
         let (seconds, nanoseconds) = (u64::try_from(now.tv_sec), u32::try_from(now.tv_nsec));
         let uptime = Duration::new(seconds.unwrap_or(0), nanoseconds.unwrap_or(0));
         match &self.0 {

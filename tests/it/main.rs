@@ -16,6 +16,7 @@ mod changes;
 mod checkpoints;
 mod checks;
 mod clis;
+mod containment;
 mod corpus;
 mod demo;
 mod detach;

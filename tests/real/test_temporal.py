@@ -361,7 +361,8 @@ class Temporal(unittest.TestCase):
     def test_agents_work_on_while_the_server_is_killed_and_restarted(self):
         team, batch, _ = self.begun()
         def agents():
-            return [line for line in team.living() if "NOTES=" in line or "3600" in line]
+            return [line.split(" (state")[0] for line in team.living() if "NOTES=" in line or "3600" in line]
+        until(lambda: len(agents()) == 3, "the agent and its two sleeps")
         before = agents()
         self.server.kill()
         self.server.start()

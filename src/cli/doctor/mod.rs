@@ -12,10 +12,11 @@ use crate::cli::doctor::templates::templates;
 use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::execute::event_queue;
 use crate::cli::trust::{distrusted, outside_the_sandbox};
+use crate::engine::Containment;
 use crate::exit::Exit;
-use crate::proc::{Probe, capture, mechanisms, probe};
+use crate::proc::{Probe, capture, containment, mechanisms, probe};
 use crate::report::{Finding, Health, Paint, doctor as show};
-use crate::source::{Files, counted};
+use crate::source::counted;
 use crate::world::World;
 use serde_json::json;
 use std::path::Path;
@@ -25,6 +26,7 @@ pub(in crate::cli) fn doctor(world: &World, common: &Common, args: &DoctorArgs) 
     let runtime = event_queue()?;
     let mut findings = vec![daemon(&runtime.block_on(probe(&world.lifeline(), world.own_program())))];
     findings.extend(kernel());
+    findings.extend(windows(&world.system()));
     let project = project(world, common);
     findings.extend(files(world, &project));
     findings.push(git(&project));
@@ -39,8 +41,7 @@ pub(in crate::cli) fn doctor(world: &World, common: &Common, args: &DoctorArgs) 
     findings.extend(engines(world, &project, args.tries));
     findings.extend(args.hub.as_deref().map(|url| hub(world, url)));
     let sick = findings.iter().any(|finding| finding.health == Health::Bad);
-    let release = world.read(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
-    let system = format!("Linux {} {}", String::from_utf8_lossy(&release).trim(), std::env::consts::ARCH);
+    let system = world.system();
     let version = env!("CARGO_PKG_VERSION");
     let told = answer(&if args.json {
         let bad = findings.iter().filter(|finding| finding.health == Health::Bad);
@@ -78,11 +79,21 @@ fn daemon(probe: &Probe) -> Finding {
     }
 }
 
-fn kernel() -> [Finding; 3] {
+fn kernel() -> [Finding; 4] {
     let found = mechanisms();
+    let is_whole = containment() == Containment::Whole;
     let health = |there: bool| if there { Health::Good } else { Health::Absent };
     let words = |there: bool, yes: &str, no: &str| if there { yes.to_string() } else { no.to_string() };
     [
+        finding(
+            "orphans",
+            if is_whole { Health::Good } else { Health::Absent },
+            words(
+                is_whole,
+                "come to forkhestra, however they were made",
+                "are found by session, parent, token and pipes; a process can escape that (docs/signals.md)",
+            ),
+        ),
         finding(
             "pidfd",
             health(found.pidfd),
@@ -103,6 +114,19 @@ fn kernel() -> [Finding; 3] {
             words(found.cgroup, "forkhestra has its own; not needed", "forkhestra has none of its own; not needed"),
         ),
     ]
+}
+
+/// Checks for the Windows Subsystem for Linux, whose kernels have names of their own. The first version is no Linux.
+fn windows(system: &str) -> Option<Finding> {
+    let system = system.to_ascii_lowercase();
+    system.contains("microsoft").then(|| {
+        if system.contains("wsl2") {
+            finding("windows", Health::Good, "WSL2, which is Linux")
+        } else {
+            let words = "WSL1, which cannot supervise agents: convert it with `wsl --set-version DISTRIBUTION 2`";
+            finding("windows", Health::Bad, words)
+        }
+    })
 }
 
 /// Checks git, which shows changes in templates. Nothing is written.
@@ -140,4 +164,17 @@ fn files(world: &World, project: &Project) -> [Finding; 2] {
         finding("journal", Health::Bad, format!("{root} is not writable; a run keeps its journal there"))
     };
     [config, journal]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_two_versions_of_wsl_are_told_apart() {
+        let found = |system| windows(system).map(|finding| finding.health);
+        assert_eq!(found("Linux 5.15.167.4-microsoft-standard-WSL2 x86_64"), Some(Health::Good));
+        assert_eq!(found("Linux 4.4.0-22621-Microsoft x86_64"), Some(Health::Bad));
+        assert_eq!(found("Linux 6.1.0-18-amd64 x86_64"), None);
+    }
 }

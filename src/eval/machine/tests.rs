@@ -162,6 +162,7 @@ impl World {
 
     fn begin(&self) -> EvalInput {
         let first = EventKind::RunStarted {
+            containment: crate::engine::Containment::Whole,
             queue: None,
             found: None,
             tree: None,

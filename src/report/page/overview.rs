@@ -1,7 +1,7 @@
 //! The first screen of a report: what was asked, how it ended and why, what changed, what it cost, and what to do now.
 
 use crate::chain::Role;
-use crate::engine::{AttemptOutcome, EventKind, RunOutcome, RunState, RunSummary, Sum};
+use crate::engine::{AttemptOutcome, Containment, Event, EventKind, RunOutcome, RunState, RunSummary, Sum};
 use crate::report::closing::used_words;
 use crate::report::format::{first_line, fitted, local_time, seconds};
 use crate::report::page::Document;
@@ -104,8 +104,17 @@ pub(in crate::report) fn overview(document: &Document<'_>) -> Vec<Fact> {
     }
     facts.extend(next(document).map(|words| fact("next", words)));
     facts.push(fact("chain", summary.chain.clone()));
+    facts.extend(weaker(document).map(|words| fact("processes", words.into())));
     facts.push(fact("time", format!("{} to {}", local_time(&summary.started), local_time(&summary.ended))));
     facts
+}
+
+/// Returns what the system could not guarantee, if it was less than usual.
+fn weaker(document: &Document<'_>) -> Option<&'static str> {
+    let began = |event: &Event| matches!(event.event, EventKind::RunStarted { containment: Containment::Lineage, .. });
+    document.events.iter().any(began).then_some(
+        "this system has no way to keep all processes of an agent; one that detached itself may have been missed",
+    )
 }
 
 /// Returns what was asked: the task, or the prompt that was given; `None` if the chain has its own prompts.

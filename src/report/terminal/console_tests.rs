@@ -32,6 +32,7 @@ fn at(step: u32, name: &str, round: u32, iteration: u32) -> At {
 
 fn started() -> EventKind {
     EventKind::RunStarted {
+        containment: crate::engine::Containment::Whole,
         queue: None,
         found: None,
         tree: None,

@@ -60,6 +60,9 @@ pub(crate) struct Place {
     variables: Vec<(String, String)>,
 }
 
+/// The seam that finds processes as on macOS.
+const WEAKER: &str = "FORKHESTRA_TEST_NO_SUBREAPER";
+
 impl Place {
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
@@ -144,6 +147,8 @@ impl Place {
             .env("FORKHESTRA_TEST_TAG", &self.tag)
             .env("FORKHESTRA_TEST_STILL_CLOCK", "1")
             .env("FORKHESTRA_TEST_GRACE_MS", "300")
+            // As on macOS: see .ci/run.
+            .envs(std::env::var_os(WEAKER).map(|value| (WEAKER, value)))
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

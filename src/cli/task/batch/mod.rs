@@ -32,7 +32,7 @@ use crate::exit::Exit;
 use crate::hub::Hub;
 use crate::journal::{Journal, NewRun, RunLock};
 use crate::plan::{Limits as PlannedLimits, Outline, Overrides, limits};
-use crate::proc::SleepInhibitor;
+use crate::proc::{SleepInhibitor, containment};
 use crate::report::{BatchTerminal, Paint, Screen, batch_json, print_error, quoted, render};
 use crate::runner::Failure;
 use crate::source::{Diagnostic, sha256_json};
@@ -109,6 +109,7 @@ pub(super) fn begin(
     let new = NewRun { worker: worker(), started: &world.timestamp(), digest: &digest, outline: &outline };
     let run = journal.begin(new)?;
     let opening = EventKind::RunStarted {
+        containment: containment(),
         queue: None,
         found: None,
         tree: None,
