@@ -144,6 +144,11 @@ fn kept(database: &Connection) -> rusqlite::Result<Option<(i64, RowSum)>> {
     Ok(found.and_then(|(links, sum)| Some((links, sum.try_into().ok()?))))
 }
 
+/// Whether the database is smaller than it was, or gone. If it was emptied, its log may still hold what it lost.
+fn is_shrunk(before: Head, now: [Option<FileStat>; 2]) -> bool {
+    before.files[0].zip(now[0]).is_none_or(|(before, now)| now.0 < before.0)
+}
+
 impl Journal {
     fn files(&self) -> [Option<FileStat>; 2] {
         let log = self.path().with_extension("db-wal");
@@ -164,6 +169,16 @@ impl Journal {
         Ok(())
     }
 
+    /// Follows a commit of ours. What another program has done in the meantime is left to the next check.
+    pub(super) fn remember_own_write(&mut self) -> Result<(), JournalError> {
+        let Some(before) = self.head else { return Ok(()) };
+        self.remember()?;
+        if self.head.is_none_or(|now| now.version != before.version || is_shrunk(before, now.files)) {
+            self.head = Some(before);
+        }
+        Ok(())
+    }
+
     /// Whether only forkhestra has written the journal, in this process or another. Costs two `stat`s if no other
     /// process has written, otherwise a read of all rows.
     ///
@@ -179,9 +194,7 @@ impl Journal {
         if self.head.is_some_and(|head| head.version == version && head.files == self.files()) {
             return Ok(true);
         }
-        // If the file was emptied, its log may still hold what it lost.
-        let shrunk = |head: Head| head.files[0].zip(self.files()[0]).is_none_or(|(before, now)| now.0 < before.0);
-        if self.head.is_some_and(shrunk) {
+        if self.head.is_some_and(|head| is_shrunk(head, self.files())) {
             return Ok(false);
         }
         // Damage to the file itself shows when it is read.
@@ -266,6 +279,22 @@ mod tests {
             }
             other.execute(change, []).unwrap();
             assert!(!journal.is_intact().unwrap(), "{change}");
+        }
+    }
+
+    #[test]
+    fn what_somebody_else_does_during_a_commit_of_ours_is_found() {
+        let emptied: fn(&Journal) = |journal| std::fs::write(journal.path(), "").unwrap();
+        let changed: fn(&Journal) = |journal| {
+            let other = Connection::open(journal.path()).unwrap();
+            other.execute_batch("DROP TRIGGER tasks_changed; UPDATE tasks SET title = 'X'").unwrap();
+        };
+        for tamper in [emptied, changed] {
+            let root = tempfile::tempdir().unwrap();
+            let mut journal = journal(root.path());
+            tamper(&journal);
+            journal.remember_own_write().unwrap();
+            assert!(!journal.is_intact().unwrap_or(false));
         }
     }
 

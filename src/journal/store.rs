@@ -271,7 +271,7 @@ impl Journal {
         transaction.commit().map_err(failed)?;
         self.following = following;
         self.next_outline = None;
-        if self.head.is_some() { self.remember() } else { Ok(()) }
+        self.remember_own_write()
     }
 
     /// Returns the events of a run, in order and complete.
