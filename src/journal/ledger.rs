@@ -169,7 +169,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Follows a commit of ours. What another program has done in the meantime is left to the next check.
+    /// Follows one of our commits. What another program has done in the meantime is left to the next check.
     pub(super) fn remember_own_write(&mut self) -> Result<(), JournalError> {
         let Some(before) = self.head else { return Ok(()) };
         self.remember()?;

@@ -124,6 +124,7 @@ class Packages(unittest.TestCase):
             os.killpg(launched.pid, signal.SIGINT)
             self.assertEqual(launched.wait(30), 130)
 
+    @unittest.skipUnless(IS_RELEASE, "it compiles everything again")
     def test_the_crate(self):
         target = self.prefix / "target"
         run("cargo", "package", "--no-verify", "--allow-dirty", "--quiet", "--target-dir", target, cwd=ROOT)
