@@ -3,14 +3,14 @@
 #![expect(clippy::disallowed_methods, reason = "this module starts processes")]
 
 use super::interrupts::{Interrupts, OF_THE_RUN};
-use super::launch::{Launch, in_memory};
+use super::launch::Launch;
 use super::ourselves::leave_stops_to_others;
+use super::system::InputFile;
 use super::tree::Tree;
 use crate::engine::Exit;
 use rustix::process::Signal;
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -89,9 +89,9 @@ impl ByHand<'_> {
     /// Runs it and passes each piece of its output to `show`. Returns `None` if it cannot be started.
     #[must_use]
     pub fn run(&self, show: &mut dyn FnMut(&[u8])) -> Option<ProgramAnswer> {
-        // The input is in memory. The lifeline opens it through our /proc entry while we wait.
-        let held = if self.input.is_empty() { None } else { Some(in_memory(self.input).ok()?) };
-        let stdin = held.as_ref().map(|file| format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()));
+        // The lifeline opens it while we wait.
+        let input = if self.input.is_empty() { None } else { Some(InputFile::new(self.input).ok()?) };
+        let stdin = input.as_ref().map(InputFile::path);
         let launch = Launch {
             program: self.program,
             arguments: self.arguments.iter().map(Into::into).collect(),
@@ -99,7 +99,7 @@ impl ByHand<'_> {
                 .filter(|(name, _)| self.without.iter().all(|without| name != without))
                 .collect(),
             folder: self.folder,
-            stdin: stdin.as_deref().map(Path::new),
+            stdin: stdin.as_deref(),
         };
         let tree = Tree::under_lifeline(self.lifeline, &launch).ok()?;
         follow(tree, (self.timeout, KEPT), self.interrupts, show)

@@ -3,7 +3,9 @@
 
 use super::launch::Launch;
 use super::line::Line;
-use super::system::{descendants, kill, process, wait_for_end, widen};
+use super::system::{containment, cpu_ticks, descendants, kill, process, wait_for_end, widen};
+use super::wire::MOST_FILES;
+use crate::engine::Containment;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -84,7 +86,8 @@ impl LifelineHandle {
         let (stdout, their_stdout) = io::pipe().map_err(SpawnError::Pipes)?;
         let (stderr, their_stderr) = io::pipe().map_err(SpawnError::Pipes)?;
         widen(&stdout);
-        self.line.launch([file.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()]);
+        let files = [file.as_fd(), their_stdout.as_fd(), their_stderr.as_fd(), stdout.as_fd(), stderr.as_fd()];
+        self.line.launch(&files[..launch_files()]);
         self.launches = self.launches.saturating_add(1);
         Ok(AgentPipes {
             stdout: Receiver::from_owned_fd(stdout.into()).map_err(SpawnError::Pipes)?,
@@ -108,7 +111,7 @@ impl LifelineHandle {
     #[must_use]
     pub fn cpu_time(&self) -> Duration {
         let tree = i32::try_from(self.process.id()).map(descendants).unwrap_or_default();
-        Duration::from_millis(tree.iter().map(|process| process.cpu_ticks).sum::<u64>() * 10)
+        Duration::from_millis(tree.iter().map(cpu_ticks).sum::<u64>() * 10)
     }
 
     /// Returns whether it can start another program: nothing that it started is left, it is alive, and it is not
@@ -136,6 +139,15 @@ impl LifelineHandle {
             }
         });
         let _ = self.process.wait();
+    }
+}
+
+/// Returns how many of these files a lifeline needs to start a program: the description, the writing ends of both
+/// pipes, their reading ends.
+pub(super) fn launch_files() -> usize {
+    match containment() {
+        Containment::Whole => 3,
+        Containment::Lineage => MOST_FILES,
     }
 }
 

@@ -4,7 +4,7 @@
 //! kills what an agent leaves behind. When the host dies, however it dies, the socket closes and the tree is killed.
 
 use super::launch::Launch;
-use super::lineage::Lineage;
+use super::lineage::{Lineage, Output};
 use super::system::{
     LISTEN_CLOEXEC, Process, adopt_orphans, children, containment, descendants, die_with_parent, name_ourselves, pid,
     pipe_end, process, signal_all,
@@ -24,14 +24,16 @@ use std::fs::File;
 use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
-/// How many times the tree is checked before the lifeline gives up: for ten seconds in all.
-const SWEEPS: usize = 2_000;
-/// How long each check waits, in nanoseconds.
+/// How long the lifeline tries to end the tree before it gives up.
+const SWEEP: Duration = Duration::from_secs(10);
+/// How long to wait between two checks of the tree, in nanoseconds.
 const SWEEP_PAUSE_NS: i64 = 5_000_000;
 /// After this many failed waits in a row, the lifeline gives up.
 const MOST_FAILURES: u32 = 100;
@@ -166,7 +168,8 @@ impl Lifeline {
             if let Some(lineage) = self.lineage.as_mut().filter(|_| follows) {
                 lineage.look();
             }
-            if signalled || self.unsure {
+            // Not every system sends SIGCHLD for a process that continues.
+            if signalled || self.unsure || follows {
                 let mut bytes = [0; 64];
                 while matches!((&self.signalled).read(&mut bytes), Ok(1..)) {}
                 self.look_at_agent();
@@ -220,11 +223,16 @@ impl Lifeline {
         let mut file = || self.files.pop_front().ok_or(Errno::BADMSG);
         let started = (|| {
             let (what, stdout, stderr) = (file()?, file()?, file()?);
+            if let Some(lineage) = &mut self.lineage {
+                let readers = [file()?, file()?];
+                let output = [&stdout, &stderr].into_iter().filter_map(pipe_end).collect();
+                lineage.expect(Output { ends: output, readers });
+            }
             let bytes = Launch::read(File::from(what))?;
             let launch = Launch::parse(&bytes).ok_or(Errno::INVAL)?;
             if let Some(lineage) = &mut self.lineage {
-                let output = [&stdout, &stderr].into_iter().filter_map(pipe_end).collect();
-                lineage.expect(launch.variable(TOKEN), output);
+                // A program that we start with our own environment is no attempt of its own.
+                lineage.mark(launch.variable(TOKEN).filter(|token| own_token().as_ref() != Some(token)));
             }
             start(&launch, stdout, stderr)
         })();
@@ -236,6 +244,7 @@ impl Lifeline {
                 self.look_at_agent();
             }
             Err(error) => {
+                self.forget_agent();
                 self.send_report(&LifelineReport::Failed(error.raw_os_error().unwrap_or(Errno::INVAL.raw_os_error())));
             }
         }
@@ -298,7 +307,9 @@ impl Lifeline {
 
     /// Returns whether nothing is left of the tree but the agent's own zombie.
     fn is_alone(&mut self, agent: i32) -> bool {
-        children(me()) == [agent] && self.lineage.as_mut().is_none_or(|known| is_only(&known.find(), agent))
+        // A process may fork and exit while the table is read: a single quiet look is not conclusive.
+        let are_quiet = |known: &mut Lineage| (0..2).all(|_| is_only(&known.find(), agent));
+        children(me()) == [agent] && self.lineage.as_mut().is_none_or(are_quiet)
     }
 
     /// Returns every process of the tree.
@@ -317,8 +328,11 @@ impl Lifeline {
         observed.ok().flatten()
     }
 
-    /// Forgets the agent, which is reaped: its PID may be reused.
+    /// Forgets the agent, which is reaped: its PID and its pipes may be reused.
     fn forget_agent(&mut self) {
+        if let Some(lineage) = &mut self.lineage {
+            lineage.forget();
+        }
         (self.agent, self.exited, self.held, self.told_stop, self.unsure) = (None, false, false, false, false);
     }
 
@@ -377,6 +391,7 @@ impl Lifeline {
     }
 
     /// Kills what is left of the tree, reaps it, and returns what had to be killed.
+    #[expect(clippy::disallowed_methods, reason = "a wait, not an event")]
     fn sweep(&mut self) -> Vec<Leftover> {
         let agent = self.agent.map_or(0, |agent| agent.as_raw_nonzero().get());
         let mut leftovers: Vec<Leftover> = Vec::new();
@@ -390,7 +405,8 @@ impl Lifeline {
         }
         // A process may fork while we list, and one in a system call may take time to die: check again, but not
         // forever.
-        for look in 0..SWEEPS {
+        let (mut quiet_looks, until) = (0, Instant::now() + SWEEP);
+        loop {
             let tree = self.tree();
             signal_all(&tree, Signal::KILL);
             let gone = loop {
@@ -400,13 +416,14 @@ impl Lifeline {
                     Err(_) => break true,
                 }
             };
-            // Orphans that have not come to us are gone once nobody sees them.
-            let unseen = self.lineage.is_none() || tree.iter().all(|left| left.zombie);
-            if gone && unseen {
+            // Orphans that have not come to us are gone once nobody sees them, twice.
+            quiet_looks = if tree.iter().all(|left| left.zombie) { quiet_looks + 1 } else { 0 };
+            if gone && (self.lineage.is_none() || quiet_looks == 2) {
                 break;
             }
-            if look + 1 == SWEEPS {
+            if Instant::now() > until {
                 name_the_living(&mut leftovers, self.tree());
+                break;
             }
             let pause = Timespec { tv_sec: 0, tv_nsec: SWEEP_PAUSE_NS };
             let _ = poll(&mut [PollFd::new(&self.signalled, PollFlags::IN)], Some(&pause));
@@ -449,6 +466,13 @@ fn is_bubblewrap(pid: i32) -> bool {
 
 fn me() -> i32 {
     getpid().as_raw_nonzero().get()
+}
+
+/// Returns the token in our own environment: we may be below an agent.
+fn own_token() -> Option<Vec<u8>> {
+    #[expect(clippy::disallowed_methods, reason = "a lifeline has no world")]
+    let value = std::env::var_os(TOKEN)?;
+    Some([TOKEN.as_bytes(), b"=", value.as_bytes()].concat())
 }
 
 /// Returns whether no process but this one is alive.

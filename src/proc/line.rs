@@ -197,10 +197,11 @@ impl Line {
         self.order(Order::Sweep);
     }
 
-    /// Orders the start of a program. `files` are the file that describes it, and the writing ends of its pipes.
-    pub(super) fn launch(&mut self, files: [BorrowedFd<'_>; 3]) {
+    /// Orders the start of a program. `files` are the file that describes it, and the writing ends of its pipes; the
+    /// reading ends, too, where the lifeline finds processes by their pipes.
+    pub(super) fn launch(&mut self, files: &[BorrowedFd<'_>]) {
         self.holds = true;
-        self.order_with(Order::Launch, &files);
+        self.order_with(Order::Launch, files);
     }
 
     fn order(&mut self, order: Order) {

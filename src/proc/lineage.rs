@@ -6,6 +6,7 @@
 
 use super::system::{PipeEnd, Process, all, has_variable, write_ends};
 use std::collections::{HashMap, HashSet};
+use std::os::fd::OwnedFd;
 
 /// What is known of the processes of an agent.
 #[derive(Debug)]
@@ -18,21 +19,41 @@ pub(super) struct Lineage {
     members: HashSet<u64>,
     /// The variable that marks the agent's environment, as `NAME=value`.
     token: Option<Vec<u8>>,
-    /// The writing ends of the agent's output.
-    output: Vec<PipeEnd>,
+    /// The agent's output.
+    output: Option<Output>,
+}
+
+/// The pipes of an agent's output.
+#[derive(Debug)]
+pub(super) struct Output {
+    /// Their writing ends.
+    pub(super) ends: Vec<PipeEnd>,
+    /// Their reading ends. As long as we hold them, no other pipe can get the same identity.
+    #[expect(dead_code, reason = "held, never read")]
+    pub(super) readers: [OwnedFd; 2],
 }
 
 impl Lineage {
     /// Knows no process yet. `lifeline` leads the session.
     pub(super) fn new(lifeline: i32, host: i32) -> Self {
-        let (members, output) = (HashSet::new(), Vec::new());
-        Self { session: lifeline, others: [lifeline, host], members, token: None, output }
+        Self { session: lifeline, others: [lifeline, host], members: HashSet::new(), token: None, output: None }
     }
 
     /// Begins again for the next agent.
-    pub(super) fn expect(&mut self, token: Option<Vec<u8>>, output: Vec<PipeEnd>) {
+    pub(super) fn expect(&mut self, output: Output) {
+        self.forget();
+        self.output = Some(output);
+    }
+
+    /// Sets the variable that marks the agent's environment.
+    pub(super) fn mark(&mut self, token: Option<Vec<u8>>) {
+        self.token = token;
+    }
+
+    /// Forgets an agent that has ended.
+    pub(super) fn forget(&mut self) {
         self.members.clear();
-        (self.token, self.output) = (token, output);
+        (self.token, self.output) = (None, None);
     }
 
     /// Takes note of processes that have been forked since the last look.
@@ -50,12 +71,20 @@ impl Lineage {
     }
 
     fn is_marked(&self, process: &Process) -> bool {
-        if self.others.contains(&process.pid) || process.zombie {
+        let [_, host] = self.others;
+        // What our host has started is not below the agent.
+        if self.is_other(process) || process.parent == host || process.zombie || self.members.contains(&process.id) {
             return false;
         }
         let has_token = || self.token.as_ref().is_some_and(|token| has_variable(process.pid, &|found| found == token));
-        let holds_output = || write_ends(process.pid).iter().any(|end| self.output.contains(end));
+        let is_ours = |end: &PipeEnd| self.output.as_ref().is_some_and(|output| output.ends.contains(end));
+        let holds_output = || write_ends(process.pid).iter().any(is_ours);
         has_token() || holds_output()
+    }
+
+    /// Whether a process is never part of the tree. The first process adopts the orphans of everybody.
+    fn is_other(&self, process: &Process) -> bool {
+        process.pid <= 1 || self.others.contains(&process.pid)
     }
 
     /// Adds the processes of the session, and those that a known process has forked.
@@ -64,7 +93,7 @@ impl Lineage {
             let is_new = |process: &&Process| {
                 let forked = process.forked_by.is_some_and(|parent| self.members.contains(&parent));
                 (process.session == self.session || forked)
-                    && !self.others.contains(&process.pid)
+                    && !self.is_other(process)
                     && !self.members.contains(&process.id)
             };
             let new: Vec<u64> = table.values().filter(is_new).map(|process| process.id).collect();
@@ -92,7 +121,6 @@ mod tests {
             start_time: 1,
             id,
             forked_by,
-            cpu_ticks: 0,
         };
         (pid, process)
     }
@@ -105,29 +133,36 @@ mod tests {
 
     #[test]
     fn a_process_of_the_session_and_what_it_forks_into_other_sessions_are_found() {
-        let mut lineage = Lineage::new(2, 1);
+        let mut lineage = Lineage::new(12, 11);
         lineage.add_relatives(&HashMap::from([
             // The host, the lifeline and its agent.
-            process(1, 0, 1, None),
-            process(2, 1, 2, Some(10)),
-            process(3, 2, 2, Some(20)),
+            process(11, 1, 11, None),
+            process(12, 11, 12, Some(110)),
+            process(13, 12, 12, Some(120)),
             // A daemon, and its child.
-            process(4, 3, 4, Some(30)),
-            process(5, 4, 5, Some(40)),
+            process(14, 13, 14, Some(130)),
+            process(15, 14, 15, Some(140)),
             // Another child of the host.
-            process(6, 1, 6, Some(10)),
+            process(16, 11, 16, Some(110)),
         ]));
-        assert_eq!(known(&lineage), [30, 40, 50]);
+        assert_eq!(known(&lineage), [130, 140, 150]);
+    }
+
+    #[test]
+    fn the_first_process_and_the_kernel_are_never_part_of_it() {
+        let mut lineage = Lineage::new(12, 11);
+        lineage.add_relatives(&HashMap::from([process(0, 0, 12, None), process(1, 0, 12, Some(0))]));
+        assert!(known(&lineage).is_empty());
     }
 
     #[test]
     fn an_orphan_that_was_seen_while_its_parent_lived_stays_known_and_so_does_what_it_forks_later() {
-        let mut lineage = Lineage::new(2, 1);
-        lineage.add_relatives(&HashMap::from([process(3, 2, 2, Some(20)), process(4, 3, 4, Some(30))]));
+        let mut lineage = Lineage::new(12, 11);
+        lineage.add_relatives(&HashMap::from([process(13, 12, 12, Some(120)), process(14, 13, 14, Some(130))]));
         // Its parent is gone, and init has adopted it.
-        lineage.add_relatives(&HashMap::from([process(4, 1, 4, None), process(7, 4, 7, Some(40))]));
-        assert_eq!(known(&lineage), [30, 40, 70]);
-        lineage.expect(None, Vec::new());
+        lineage.add_relatives(&HashMap::from([process(14, 1, 14, None), process(17, 14, 17, Some(140))]));
+        assert_eq!(known(&lineage), [130, 140, 170]);
+        lineage.forget();
         assert!(known(&lineage).is_empty());
     }
 }

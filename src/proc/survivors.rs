@@ -2,8 +2,8 @@
 
 use super::lifeline::LIFELINE;
 use super::system::{
-    Process, all, children, descendants, has_argument, has_variable, is_of_our_program, kill, locks, pid, process,
-    start_time,
+    Process, SHOWS_NAMES, all, children, descendants, has_argument, has_variable, is_of_our_program, kill, locks, pid,
+    process, start_time,
 };
 use crate::engine::Leftover;
 use rustix::process::{Signal, WaitId, WaitIdOptions, WaitOptions, kill_process, waitid, waitpid};
@@ -43,7 +43,8 @@ pub fn end_survivors(is_ours: &dyn Fn(&[u8]) -> bool, lifeline: u32) -> Vec<Left
             pid == me || pid == lifeline || alive.iter().any(|process| process.pid == pid)
         };
         // Its agents were in the session that it led.
-        let is_tagged = |process: &Process| process.session == lifeline || has_variable(process.pid, is_ours);
+        let is_tagged =
+            |process: &Process| lifeline > 0 && process.session == lifeline || has_variable(process.pid, is_ours);
         let tagged = all().into_values().filter(|process| !process.zombie && is_tagged(process));
         let tagged: Vec<_> = tagged.filter(|process| !known(process.pid, &alive)).collect();
         alive.extend(tagged);
@@ -126,6 +127,10 @@ pub fn end_old(is_ours: &dyn Fn(&[u8]) -> bool, agent: Option<(i32, u64)>) -> Re
 /// # Errors
 /// When the file is no longer open.
 pub fn end_forks(lock: &File) -> std::io::Result<()> {
+    // Where lifelines have no names of their own, those that work could not be told apart.
+    if !SHOWS_NAMES {
+        return Ok(());
+    }
     end_those_with(lock, |process| process.name != LIFELINE)
 }
 

@@ -2,7 +2,7 @@
 //! only answers a query (git, a version) runs in its own process group.
 #![expect(clippy::disallowed_methods, reason = "this module starts processes")]
 
-use super::host::spawn_lifeline;
+use super::host::{launch_files, spawn_lifeline};
 use super::launch::Launch;
 use super::line::send;
 use super::ourselves::spawn_stoppable;
@@ -58,7 +58,8 @@ impl Tree {
         let file = launch.file()?;
         let (child, control) = spawn_lifeline(lifeline, None).map_err(io::Error::other)?;
         // A lifeline that is gone is noticed by the next read.
-        let _ = send(&control, Order::Launch, &[file.as_fd(), their_stdout.as_fd(), their_stderr.as_fd()]);
+        let files = [file.as_fd(), their_stdout.as_fd(), their_stderr.as_fd(), stdout.as_fd(), stderr.as_fd()];
+        let _ = send(&control, Order::Launch, &files[..launch_files()]);
         Ok(Self {
             child,
             kind: TreeKind::Lifeline { control, pending: String::new(), swept: false },

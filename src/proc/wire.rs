@@ -3,7 +3,7 @@
 use crate::engine::{Exit, Leftover};
 
 /// The largest number of files that come with an order: those of [`Order::Launch`].
-pub(super) const MOST_FILES: usize = 3;
+pub(super) const MOST_FILES: usize = 5;
 
 /// An order of the host. Each is answered when it is read, before it is carried out. A launch is answered by its
 /// result.

@@ -30,6 +30,20 @@ fn without_a_subreaper_a_daemon_is_found_by_its_token_and_by_the_output_that_it_
 }
 
 #[test]
+fn a_check_that_an_agent_runs_by_hand_does_not_end_the_agent() {
+    let place = weaker();
+    place.write("Makefile", "test:\n\t@sleep 0.2\n");
+    let program = assert_cmd::cargo::cargo_bin!("forkhestra");
+    place.agent(
+        "a",
+        &format!("sh {} verify > seen.txt 2>&1; echo $? >> seen.txt\nprint FORKHESTRA_COMPLETE", program.display()),
+    );
+    let ran = place.run(&["a:1", "-p", "x"]);
+    assert!(ran.code(0).stderr.contains("a:1: complete"), "{}\n{}", ran.stderr, place.read("seen.txt"));
+    assert!(place.read("seen.txt").ends_with("0\n"), "{}", place.read("seen.txt"));
+}
+
+#[test]
 fn the_report_and_doctor_say_that_orphans_do_not_come_to_us() {
     let place = weaker();
     place.agent("a", "print FORKHESTRA_COMPLETE");

@@ -27,6 +27,8 @@ pub(super) const CONTAINMENT: Containment = Containment::Whole;
 pub(in crate::proc) const SEND_QUIETLY: SendFlags = SendFlags::NOSIGNAL;
 /// Files that are received are ours only.
 pub(in crate::proc) const LISTEN_CLOEXEC: RecvFlags = RecvFlags::CMSG_CLOEXEC;
+/// A lifeline has a name of its own in the process table.
+pub(in crate::proc) const SHOWS_NAMES: bool = true;
 /// The number of bits of a pid (`PID_MAX_LIMIT` of the kernel).
 const PID_BITS: u32 = 22;
 /// How much the pipe of an agent's standard output can hold, in bytes.
@@ -34,26 +36,40 @@ const PIPE: usize = 512 << 10;
 /// How often to check whether a signal has stopped a process that should exit.
 const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
-/// Returns what /proc shows of a process; `None` if it is gone.
-pub(in crate::proc) fn process(pid: i32) -> Option<Process> {
+/// Returns the name of a process and the fields after it (`proc_pid_stat(5)`); `None` if it is gone.
+fn stat<T>(pid: i32, read: impl FnOnce(&str, &[&str]) -> Option<T>) -> Option<T> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
     // The name is in parentheses, and may contain some itself.
     let (open, close) = (stat.find('(')?, stat.rfind(')')?);
     let fields: Vec<&str> = stat.get(close + 2..)?.split(' ').collect();
-    let start_time = fields.get(19)?.parse().ok()?;
-    Some(Process {
-        pid,
-        parent: fields.get(1)?.parse().ok()?,
-        session: fields.get(3)?.parse().ok()?,
-        name: stat.get(open + 1..close)?.to_string(),
-        zombie: matches!(*fields.first()?, "Z" | "X"),
-        stopped: matches!(*fields.first()?, "T" | "t"),
-        start_time,
-        id: start_time << PID_BITS | u64::try_from(pid).ok()?,
-        forked_by: None,
-        cpu_ticks: fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum(),
+    read(stat.get(open + 1..close)?, &fields)
+}
+
+/// Returns what /proc shows of a process; `None` if it is gone.
+pub(in crate::proc) fn process(pid: i32) -> Option<Process> {
+    stat(pid, |name, fields| {
+        let start_time = fields.get(19)?.parse().ok()?;
+        Some(Process {
+            pid,
+            parent: fields.get(1)?.parse().ok()?,
+            session: fields.get(3)?.parse().ok()?,
+            name: name.to_string(),
+            zombie: matches!(*fields.first()?, "Z" | "X"),
+            stopped: matches!(*fields.first()?, "T" | "t"),
+            start_time,
+            id: start_time << PID_BITS | u64::try_from(pid).ok()?,
+            forked_by: None,
+        })
     })
+}
+
+/// Returns the CPU time of a process and its reaped children, in clock ticks, which are hundredths of a second.
+pub(in crate::proc) fn cpu_ticks(process: &Process) -> u64 {
+    let used = stat(process.pid, |_, fields| {
+        Some(fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum())
+    });
+    used.unwrap_or(0)
 }
 
 /// Returns the children of a process, from the kernel's own list if there is one, else by a walk over all processes.
@@ -186,6 +202,19 @@ pub(in crate::proc) fn widen(pipe: &PipeReader) {
 /// Creates a file without a name, in memory (`memfd_create(2)`).
 pub(in crate::proc) fn input_file() -> io::Result<File> {
     Ok(File::from(memfd_create("input", MemfdFlags::CLOEXEC)?))
+}
+
+/// An input that another process can open by its path while this value lives.
+pub(in crate::proc) struct InputFile(File);
+
+impl InputFile {
+    pub(in crate::proc) fn new(bytes: &[u8]) -> io::Result<Self> {
+        crate::proc::launch::in_memory(bytes).map(Self)
+    }
+
+    pub(in crate::proc) fn path(&self) -> PathBuf {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd()).into()
+    }
 }
 
 /// Waits until a child has ended, without reaping it. Calls `look` every second.

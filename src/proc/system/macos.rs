@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, getsid, kill_p
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr};
 use std::fs::{self, File, Metadata};
-use std::io::{self, PipeReader};
+use std::io::{self, PipeReader, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
@@ -28,6 +28,8 @@ pub(super) const CONTAINMENT: Containment = Containment::Lineage;
 pub(in crate::proc) const SEND_QUIETLY: SendFlags = SendFlags::empty();
 /// macOS has no such flag: the lifeline sets it afterwards.
 pub(in crate::proc) const LISTEN_CLOEXEC: RecvFlags = RecvFlags::empty();
+/// A lifeline has the name of the program in the process table.
+pub(in crate::proc) const SHOWS_NAMES: bool = false;
 /// How long to wait between two checks whether a child has ended.
 const LOOK: Duration = Duration::from_millis(5);
 /// After how many of these checks to call back: every second.
@@ -113,31 +115,42 @@ fn listed<T: Copy>(read: impl Fn(*mut c_void, c_int) -> c_int) -> Vec<T> {
 }
 
 fn info<T: Copy>(pid: i32, flavor: c_int) -> Option<T> {
-    // SAFETY: the kernel writes at most `size` bytes.
+    // SAFETY: the kernel writes at most `size` bytes. With 1, it also answers for processes that are exiting.
     #[expect(unsafe_code, reason = "proc_pidinfo")]
-    filled(|to, size| unsafe { libc::proc_pidinfo(pid, flavor, 0, to, size) })
+    filled(|to, size| unsafe { libc::proc_pidinfo(pid, flavor, 1, to, size) })
 }
 
-/// Returns what the system shows of a process; `None` if it is gone.
+/// Returns what the system shows of a process, whoever's it is; `None` if it is gone, and for the kernel.
 pub(in crate::proc) fn process(number: i32) -> Option<Process> {
-    let known: libc::proc_bsdinfo = info(number, libc::PROC_PIDTBSDINFO)?;
-    let unique: Option<UniqueIdentifiers> = info(number, UNIQUE);
-    let task: Option<libc::proc_taskinfo> = info(number, libc::PROC_PIDTASKINFO);
-    let start_time = known.pbi_start_tvsec.saturating_mul(1_000_000).saturating_add(known.pbi_start_tvusec);
-    let name: Vec<u8> = known.pbi_comm.iter().map(|byte| byte.to_ne_bytes()[0]).take_while(|byte| *byte != 0).collect();
+    let number = Some(number).filter(|number| *number > 0)?;
+    let known: libc::proc_bsdshortinfo = info(number, libc::PROC_PIDT_SHORTBSDINFO)?;
+    let unique: UniqueIdentifiers = info(number, UNIQUE)?;
+    let name: Vec<u8> =
+        known.pbsi_comm.iter().map(|byte| byte.to_ne_bytes()[0]).take_while(|byte| *byte != 0).collect();
     Some(Process {
         pid: number,
-        parent: i32::try_from(known.pbi_ppid).ok()?,
+        parent: i32::try_from(known.pbsi_ppid).ok()?,
         session: getsid(pid(number)).map_or(0, |session| session.as_raw_nonzero().get()),
         name: String::from_utf8_lossy(&name).into_owned(),
-        zombie: known.pbi_status == ZOMBIE,
-        stopped: known.pbi_status == STOPPED,
-        start_time,
-        // A zombie has no unique id any more.
-        id: unique.map_or(start_time, |unique| unique.unique_id),
-        forked_by: unique.map(|unique| unique.parent_unique_id),
-        cpu_ticks: task.map_or(0, |task| hundredths(task.pti_total_user.saturating_add(task.pti_total_system))),
+        zombie: known.pbsi_status == ZOMBIE,
+        stopped: known.pbsi_status == STOPPED,
+        start_time: unique.unique_id,
+        id: unique.unique_id,
+        forked_by: Some(unique.parent_unique_id),
     })
+}
+
+/// Returns the CPU time of a process and its reaped children, in hundredths of a second.
+pub(in crate::proc) fn cpu_ticks(process: &Process) -> u64 {
+    let mut used = MaybeUninit::<libc::rusage_info_v2>::zeroed();
+    // SAFETY: the kernel fills a structure of this version, which is of integers, and was zeroed.
+    #[expect(unsafe_code, reason = "proc_pid_rusage")]
+    let used = unsafe {
+        libc::proc_pid_rusage(process.pid, libc::RUSAGE_INFO_V2, used.as_mut_ptr().cast());
+        used.assume_init()
+    };
+    let times = [used.ri_user_time, used.ri_system_time, used.ri_child_user_time, used.ri_child_system_time];
+    hundredths(times.into_iter().fold(0, u64::saturating_add))
 }
 
 /// Converts Mach time to hundredths of a second. Its unit is 125/3 ns on Apple's processors, and 1 ns on Intel's.
@@ -243,11 +256,13 @@ pub(in crate::proc) fn open_paths(pid: i32) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Returns whether a process has a file open. macOS does not show who holds a lock (flock(2)).
+/// Returns whether a process is a lifeline and has a file open. macOS does not show who holds a lock (flock(2)), and
+/// whoever waits for the lock has it open, too.
 pub(in crate::proc) fn locks(pid: i32, file: &Metadata) -> bool {
+    let is_lifeline = super::has_argument(pid, b"__lifeline");
     let is_it =
         |path: &PathBuf| fs::metadata(path).is_ok_and(|open| (open.dev(), open.ino()) == (file.dev(), file.ino()));
-    open_paths(pid).iter().any(is_it)
+    is_lifeline && open_paths(pid).iter().any(is_it)
 }
 
 /// Returns the numbers of our own open files.
@@ -302,6 +317,21 @@ pub(in crate::proc) fn widen(_: &PipeReader) {}
 /// Creates a file without a name.
 pub(in crate::proc) fn input_file() -> io::Result<File> {
     tempfile::tempfile()
+}
+
+/// An input that another process can open by its path while this value lives.
+pub(in crate::proc) struct InputFile(tempfile::NamedTempFile);
+
+impl InputFile {
+    pub(in crate::proc) fn new(bytes: &[u8]) -> io::Result<Self> {
+        let mut file = tempfile::NamedTempFile::new()?;
+        file.write_all(bytes)?;
+        Ok(Self(file))
+    }
+
+    pub(in crate::proc) fn path(&self) -> PathBuf {
+        self.0.path().to_path_buf()
+    }
 }
 
 /// Waits until a child has ended, without reaping it. Calls `look` every second.

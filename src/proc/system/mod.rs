@@ -18,7 +18,7 @@ use rustix::process::{Pid, Signal};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-pub(super) use this::StopSignal;
+pub(super) use this::{InputFile, SHOWS_NAMES, StopSignal, cpu_ticks};
 pub(super) use this::{
     LISTEN_CLOEXEC, SEND_QUIETLY, adopt_orphans, all, children, die_with_parent, has_pidfds, input_file,
     is_of_our_program, keep_awake, kill, lists_children, locks, name_ourselves, open_paths, own_files, pipe_end,
@@ -38,15 +38,13 @@ pub(super) struct Process {
     pub(super) zombie: bool,
     /// Whether it is stopped or traced.
     pub(super) stopped: bool,
-    /// Distinguishes processes that had the same number: on Linux, clock ticks since boot; on macOS, microseconds of
-    /// the wall clock.
+    /// Distinguishes processes that had the same number: on Linux, when it started, in clock ticks since boot; on
+    /// macOS, the same as `id`.
     pub(super) start_time: u64,
     /// Never given to another process while the machine is up.
     pub(super) id: u64,
     /// The `id` of the process that forked this one, if the system still knows it after that process has ended.
     pub(super) forked_by: Option<u64>,
-    /// CPU time of the process and its reaped children, in hundredths of a second.
-    pub(super) cpu_ticks: u64,
 }
 
 /// Identifies the writing end of a pipe.
@@ -62,7 +60,7 @@ pub fn containment() -> Containment {
     if weaker { Containment::Lineage } else { this::CONTAINMENT }
 }
 
-/// Returns when a living process started: on Linux, in clock ticks since boot; on macOS, in microseconds.
+/// Returns what tells a living process from others that had its number (`start_time` of a process).
 #[must_use]
 pub fn start_time(pid: i32) -> Option<u64> {
     process(pid).filter(|process| !process.zombie).map(|process| process.start_time)
