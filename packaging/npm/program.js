@@ -4,14 +4,10 @@ const PACKAGES = { "linux x64": "forkhestra-linux-x64", "linux arm64": "forkhest
 exports.program = () => {
   const platform = `${process.platform} ${process.arch}`;
   const name = PACKAGES[platform];
-  if (!name) {
-    console.error(`forkhestra: there is no package for ${platform}; on Windows, install it in WSL2`);
-    process.exit(1);
-  }
+  if (!name) throw new Error(`there is no package for ${platform}; on Windows, install it in WSL2`);
   try {
     return require.resolve(`${name}/bin/forkhestra`);
   } catch {
-    console.error(`forkhestra: the package ${name} is not installed; install without --no-optional`);
-    process.exit(1);
+    throw new Error(`the package ${name} is not installed; install without --omit=optional`);
   }
 };

@@ -11,15 +11,17 @@ use std::path::{Path, PathBuf};
 
 const BASH: &str = r#"_forkhestra() {
   # Split at spaces only: bash would also split at = and :.
-  local line=${COMP_LINE:0:COMP_POINT} IFS=$' \t\n'
-  local -a words=($line)
+  local line=${COMP_LINE:0:COMP_POINT} candidate
+  local -a words
+  IFS=$' \t' read -ra words <<< "$line"
   [ "${line: -1}" = ' ' ] && words+=('')
   local last=$((${#words[@]} - 1))
   local typed=${words[last]} head
   head=${typed%"${typed##*[=:]}"}
-  IFS=$'\n'
-  COMPREPLY=($(forkhestra __complete "$last" "${words[@]}" 2>/dev/null | cut -f1))
-  COMPREPLY=("${COMPREPLY[@]#"$head"}")
+  COMPREPLY=()
+  while IFS= read -r candidate; do
+    COMPREPLY+=("${candidate#"$head"}")
+  done < <(forkhestra __complete "$last" "${words[@]}" 2>/dev/null | cut -f1)
 }
 complete -o bashdefault -o default -F _forkhestra forkhestra
 "#;
@@ -63,9 +65,10 @@ pub(super) fn completions(world: &World, args: &CompletionsArgs) -> Answered {
         return Ok(answer(script));
     }
     let data = || world.data_home().ok_or_else(no_home);
+    let at_once = "  new shells complete forkhestra\n";
     let (file, after) = match shell.as_str() {
-        "bash" => (data()?.join("bash-completion/completions/forkhestra"), String::new()),
-        "fish" => (world.config_home().ok_or_else(no_home)?.join("fish/completions/forkhestra.fish"), String::new()),
+        "bash" => (data()?.join("bash-completion/completions/forkhestra"), at_once.into()),
+        "fish" => (world.config_home().ok_or_else(no_home)?.join("fish/completions/forkhestra.fish"), at_once.into()),
         "zsh" => {
             let folder = data()?.join("zsh/site-functions");
             let line = format!("  add to ~/.zshrc, before compinit: fpath=({} $fpath)\n", shown(world, &folder));
@@ -74,7 +77,7 @@ pub(super) fn completions(world: &World, args: &CompletionsArgs) -> Answered {
         _ => return Err(no_place().into()),
     };
     install(world, &file, script)?;
-    Ok(answer(&format!("wrote {}; new shells complete forkhestra\n{after}", shown(world, &file))))
+    Ok(answer(&format!("wrote {}\n{after}", shown(world, &file))))
 }
 
 /// Returns the name of the user's shell, as `$SHELL` says.

@@ -322,10 +322,15 @@ fn completions_know_the_verbs_the_options_and_the_names_of_the_project() {
     let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
     let output = std::process::Command::new("bash")
         .args(["-c", script])
-        .env("PATH", path)
+        .env("PATH", &path)
         .current_dir(place.path("project"))
         .output();
     assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), "loop\n");
+    // What is typed is not a pattern of file names.
+    let script = "source <(forkhestra completions bash); cd /; COMP_LINE='forkhestra -p * --chain lo'; COMP_POINT=26; _forkhestra; echo \"${COMPREPLY[@]}\"";
+    let mut bash = std::process::Command::new("bash");
+    let output = bash.args(["-c", script]).env("PATH", &path).current_dir(place.path("project")).output();
+    assert_eq!(String::from_utf8(output.unwrap().stdout).unwrap(), "\n", "there is no config in /");
     assert_eq!(found(&["--chain=lo"]), ["--chain=loop"]);
     place.run(&["c", "-p", "x", "-q"]).code(0);
     assert!(
@@ -359,7 +364,7 @@ fn completions_and_pages_are_installed_where_shells_and_man_look_for_them() {
     place.set("SHELL", "/bin/zsh");
     let ran = place.run(&["completions", "--install"]);
     insta::assert_snapshot!(ran.code(0).stdout, @r"
-    wrote ~/.local/share/zsh/site-functions/_forkhestra; new shells complete forkhestra
+    wrote ~/.local/share/zsh/site-functions/_forkhestra
       add to ~/.zshrc, before compinit: fpath=(~/.local/share/zsh/site-functions $fpath)
     ");
     for (shell, file) in [

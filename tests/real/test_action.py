@@ -3,9 +3,11 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import yaml
@@ -33,32 +35,40 @@ class Runner:
             subprocess.run(["git", *words], cwd=self.project, check=True)
 
     def filled(self, text, inputs):
-        values = {"github.action_path": ROOT, "runner.temp": self.folder / "temp"}
-        values |= {f"inputs.{name}": value for name, value in inputs.items()}
+        values = {f"inputs.{name}": value for name, value in inputs.items()}
         values |= {f"steps.run.outputs.{name}": value for name, value in self.outputs.items()}
         return re.sub(r"\$\{\{ (.*?) \}\}", lambda found: str(values.get(found[1], "")), text)
 
-    def use(self, **given):
-        """Runs the steps. Returns the code of the first that failed, else 0."""
+    def use(self, cancel=None, **given):
+        """Runs the steps. Returns the code of the first that failed, else 0. Once a file is there, the run is cancelled."""
         inputs = {name: described.get("default", "") for name, described in ACTION["inputs"].items()}
         inputs |= {"working-directory": self.project, "archive": ARCHIVE} | {name.replace("_", "-"): value for name, value in given.items()}
         (self.folder / "temp").mkdir(exist_ok=True)
         code = 0
         for step in ACTION["runs"]["steps"]:
-            if code and step.get("if") != "always()":
+            if code and not step.get("if", "").startswith("always()"):
                 continue
             if "uses" in step:
-                self.kept = {file.name for file in pathlib.Path(self.filled(step["with"]["path"], inputs)).iterdir()}
+                results = self.filled(step["with"]["path"], inputs)
+                self.kept = {file.name for file in pathlib.Path(results).iterdir()} if results else None
                 continue
             files = {name: self.folder / "temp" / name.lower() for name in ["GITHUB_OUTPUT", "GITHUB_PATH", "GITHUB_ENV", "GITHUB_STEP_SUMMARY"]}
             for file in files.values():
                 file.touch()
-            environment = {"PATH": self.path, "HOME": str(self.folder), "GITHUB_ACTIONS": "true", "RUNNER_TEMP": str(self.folder / "temp")}
+            environment = {"PATH": self.path, "HOME": str(self.folder), "GITHUB_ACTIONS": "true", "RUNNER_TEMP": str(self.folder / "temp"),
+                           "GITHUB_ACTION_PATH": str(ROOT)}
             environment |= {name: str(file) for name, file in files.items()}
             environment |= {name: self.filled(value, inputs) for name, value in step.get("env", {}).items()}
-            ran = subprocess.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]], env=environment, check=False,
-                                 cwd=self.filled(step.get("working-directory", str(self.folder)), inputs), capture_output=True, text=True)
-            self.log += ran.stdout + ran.stderr
+            words = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]]
+            where = self.filled(step.get("working-directory", str(self.folder)), inputs)
+            with subprocess.Popen(words, env=environment, cwd=where, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ran:
+                if cancel and step.get("id") == "run":
+                    until = time.monotonic() + 60
+                    while not (self.project / cancel).exists():
+                        assert time.monotonic() < until, cancel
+                        time.sleep(0.05)
+                    ran.send_signal(signal.SIGINT)
+                self.log += ran.communicate(timeout=120)[0]
             code = code or ran.returncode
             self.path = ":".join([*files["GITHUB_PATH"].read_text().split(), os.environ["PATH"]])
             if step.get("id") == "run":
@@ -92,6 +102,22 @@ class Action(unittest.TestCase):
         self.assertEqual(runner.use(chain="ship"), 0, runner.log)
         self.assertIn("+++ b/a", pathlib.Path(runner.outputs["patch"]).read_text())
 
+    def test_the_patch_deletes_nothing_that_git_has_and_ignores(self):
+        runner = self.runner("rm gone; echo x > ignored.new; echo FORKHESTRA_COMPLETE")
+        for name, text in {".gitignore": "*.new\nkept\n", "kept": "k", "gone": "g"}.items():
+            (runner.project / name).write_text(text)
+        subprocess.run(["git", "add", "--force", "."], cwd=runner.project, check=True)
+        runner.commit()
+        self.assertEqual(runner.use(chain="ship"), 0, runner.log)
+        patch = pathlib.Path(runner.outputs["patch"]).read_text()
+        self.assertEqual(re.findall(r"^diff --git a/(\S+)", patch, re.M), ["gone"])
+
+    def test_a_job_that_is_cancelled_ends_its_run_in_order_and_keeps_what_it_has(self):
+        runner = self.runner("echo x > work; touch up; exec sleep 60")
+        self.assertEqual(runner.use(chain="ship", cancel="up"), 143, runner.log)
+        self.assertEqual((runner.outputs["state"], runner.outputs["exit-code"]), ("interrupted", "143"))
+        self.assertIn("+++ b/work", pathlib.Path(runner.outputs["patch"]).read_text())
+
     def test_a_run_that_is_not_complete_fails_the_step_and_is_kept(self):
         runner = self.runner("true")
         self.assertEqual(runner.use(chain="ship"), 1, runner.log)
@@ -118,11 +144,20 @@ class Action(unittest.TestCase):
         self.assertEqual(runner.use(chain="--help"), 2, runner.log)
 
     def test_a_checkout_that_holds_a_token_is_refused(self):
+        for name, value in [("http.https://example.org/.extraheader", "AUTHORIZATION: basic x"), ("http.extraheader", "x"),
+                            ("remote.origin.url", "https://me:token@example.org/shop")]:
+            runner = self.runner("echo FORKHESTRA_COMPLETE")
+            subprocess.run(["git", "config", name, value], cwd=runner.project, check=True)
+            self.assertEqual(runner.use(chain="ship"), 2, runner.log)
+            self.assertIn("persist-credentials: false", runner.log)
+            self.assertFalse((runner.project / ".forkhestra").exists())
+            self.assertIsNone(runner.kept)
+
+    def test_a_directory_that_is_no_repository_is_refused(self):
         runner = self.runner("echo FORKHESTRA_COMPLETE")
-        subprocess.run(["git", "config", "http.https://example.org/.extraheader", "AUTHORIZATION: basic x"], cwd=runner.project, check=True)
+        subprocess.run(["rm", "-rf", runner.project / ".git"], check=True)
         self.assertEqual(runner.use(chain="ship"), 2, runner.log)
-        self.assertIn("persist-credentials: false", runner.log)
-        self.assertFalse((runner.project / ".forkhestra").exists())
+        self.assertIn("git cannot read the checkout", runner.log)
 
     def test_no_expression_is_in_a_script(self):
         for step in ACTION["runs"]["steps"]:

@@ -17,7 +17,7 @@ FOLDER = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 and not sys.argv[1].s
 # As users get it: a program of a quick build is larger.
 IS_RELEASE = os.environ.get("FORKHESTRA_RELEASE") == "1"
 MOST = 6_000_000
-WITHOUT_NETWORK = ["unshare", "--map-root-user", "--net"]
+WITHOUT_NETWORK = ["unshare", "--net"] if os.getuid() == 0 else ["unshare", "--map-root-user", "--net"]
 
 
 def run(*words, **options):
@@ -53,8 +53,9 @@ class Packages(unittest.TestCase):
         return environment
 
     def assert_completes(self, share, environment):
-        for file in ["bash-completion/completions/forkhestra", "zsh/site-functions/_forkhestra", "fish/vendor_completions.d/forkhestra.fish"]:
-            self.assertIn("__complete", (share / file).read_text())
+        for pattern in ["bash-completion/completions/forkhestra", "zsh/*/_forkhestra", "fish/vendor_completions.d/forkhestra.fish"]:
+            [file] = share.glob(pattern)
+            self.assertIn("__complete", file.read_text())
         script = f"source {share}/bash-completion/completions/forkhestra; COMP_LINE='forkhestra resu'; COMP_POINT=15; _forkhestra; echo $COMPREPLY"
         self.assertEqual(run("bash", "-c", script, env=environment, cwd=self.prefix), "resume\n")
 
@@ -73,6 +74,8 @@ class Packages(unittest.TestCase):
         licenses = (share / "doc/forkhestra/THIRD-PARTY-LICENSES").read_text()
         self.assertIn("serde_json", licenses)
         self.assertIn("Permission is hereby granted, free of charge", licenses)
+        self.assertIn("the GNU C Library: LGPL-2.1-or-later", licenses)
+        self.assertIn("commit ", (share / "doc/forkhestra/BUILD").read_text())
         if IS_RELEASE:
             self.assertIn("statically linked", run("ldd", program))
 
@@ -101,7 +104,10 @@ class Packages(unittest.TestCase):
         return self.prefix / "bin/forkhestra"
 
     def test_the_npm_packages_install_the_program_itself(self):
-        program = self.npm()
+        self.npm()
+        # Again, as an upgrade does.
+        program = self.npm("--force")
+        self.assertFalse(list((self.prefix / "lib/node_modules/forkhestra").glob("*.new")))
         environment = self.assert_works(program, self.prefix / "share")
         [share] = (self.prefix / "lib/node_modules").glob("forkhestra-linux-*/share")
         self.assert_completes(share, environment)
@@ -123,6 +129,15 @@ class Packages(unittest.TestCase):
                 time.sleep(0.05)
             os.killpg(launched.pid, signal.SIGINT)
             self.assertEqual(launched.wait(30), 130)
+        # A supervisor's signal reaches only the launcher.
+        (self.prefix / "up").unlink()
+        with subprocess.Popen([program, "resume", "-q"], cwd=self.prefix, process_group=0) as launched:
+            until = time.monotonic() + 30
+            while not (self.prefix / "up").exists():
+                self.assertLess(time.monotonic(), until)
+                time.sleep(0.05)
+            launched.terminate()
+            self.assertEqual(launched.wait(30), 143)
 
     @unittest.skipUnless(IS_RELEASE, "it compiles everything again")
     def test_the_crate(self):
