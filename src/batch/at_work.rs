@@ -1,6 +1,6 @@
 //! The units at work: their runs in the journal of the root, which are copies of what their workers report.
 
-use super::driver::{BatchError, Driver};
+use super::driver::{BatchDriver, BatchError};
 use super::lane::{News, NewsKind};
 use super::parking::parked_by;
 use super::planned::{PlannedUnit, UnitPurpose, UnitToStart};
@@ -25,7 +25,7 @@ pub(super) struct UnitAtWork {
     pub(super) tell: UnboundedSender<ReceivedSignal>,
 }
 
-impl Driver<'_> {
+impl BatchDriver<'_> {
     /// Saves to the hub the work of a task whose process was lost. Returns the commit.
     pub(super) fn rescue_work(&self, task: &str) -> Option<String> {
         self.state.tasks.get(task).filter(|known| known.place == TaskPlace::Interrupted)?;

@@ -2,7 +2,7 @@
 
 use super::at_work::UnitAtWork;
 use super::budget::Budget;
-use super::lane::{Lane, News, Worker, WorkerEnd, run};
+use super::lane::{BatchLane, LaneWorker, News, WorkerEnd, run};
 use super::machine::{Action, Capacity, next, unit_name};
 use super::planned::{UnitPlanner, UnitPurpose, UnitToStart};
 use super::remote::{RemoteEngine, RemoteUnit, follow};
@@ -80,15 +80,15 @@ pub struct BatchContext<'a> {
 /// Signals for a lane.
 type LaneSignals = UnboundedReceiver<ReceivedSignal>;
 
-type LaneFuture<'a> = Pin<Box<dyn Future<Output = (Lane, WorkerEnd)> + 'a>>;
+type LaneFuture<'a> = Pin<Box<dyn Future<Output = (BatchLane, WorkerEnd)> + 'a>>;
 
 /// A batch at work.
-pub(super) struct Driver<'a> {
+pub(super) struct BatchDriver<'a> {
     pub(super) context: BatchContext<'a>,
     recorder: Recorder,
     pub(super) state: BatchState,
     lanes: FuturesUnordered<LaneFuture<'a>>,
-    idle: Vec<Lane>,
+    idle: Vec<BatchLane>,
     opened: u32,
     pub(super) units: HashMap<String, UnitAtWork>,
     news: UnboundedSender<News>,
@@ -112,7 +112,7 @@ pub async fn work_on_batch(context: BatchContext<'_>) -> Result<BatchState, Batc
     for event in context.earlier {
         state.evolve(&event.event);
     }
-    let mut driver = Driver {
+    let mut driver = BatchDriver {
         recorder: Recorder::new(context.run, seq, []),
         begun: context.world.uptime(),
         context,
@@ -155,7 +155,7 @@ pub async fn work_on_batch(context: BatchContext<'_>) -> Result<BatchState, Batc
     driver.finish().await
 }
 
-impl<'a> Driver<'a> {
+impl<'a> BatchDriver<'a> {
     fn begin(&mut self) -> Result<(), BatchError> {
         let facts = self.context.facts.clone();
         self.record(vec![self.context.opening.clone(), EventKind::Batch { event: BatchEvent::Started { facts } }])
@@ -326,7 +326,7 @@ impl<'a> Driver<'a> {
     }
 
     /// What works on a unit: a process on this machine, or one that an engine starts on another machine.
-    fn worker(&self, lane: Lane, unit: String, limits: Vec<String>, signals: LaneSignals) -> LaneFuture<'a> {
+    fn worker(&self, lane: BatchLane, unit: String, limits: Vec<String>, signals: LaneSignals) -> LaneFuture<'a> {
         let BatchContext { world, root, hub, .. } = self.context;
         let news = self.news.clone();
         if let Some(engine) = &self.context.engine {
@@ -345,7 +345,7 @@ impl<'a> Driver<'a> {
             "--no-checkpoints".into(),
         ];
         let limits = limits.into_iter().flat_map(|limit| ["--limit".to_string(), limit]);
-        let worker = Worker { unit, arguments: arguments.into_iter().chain(limits).collect() };
+        let worker = LaneWorker { unit, arguments: arguments.into_iter().chain(limits).collect() };
         Box::pin(run(world, root, lane, worker, signals, news))
     }
 

@@ -1,6 +1,6 @@
 //! Lands the work of a batch: merges it into the line, and sends back what conflicts or fails.
 
-use super::driver::{BatchError, Driver};
+use super::driver::{BatchDriver, BatchError};
 use super::machine::workspace_name;
 use crate::checks::{OutputErrors, joined};
 use crate::engine::{AttemptOutcome, BatchEvent, EventKind, RunOutcome, TaskOfBatch, TaskPlace};
@@ -10,7 +10,7 @@ use crate::journal::JournalError;
 /// How many errors of a failed verification a task's chain is told about.
 const MOST_ERRORS: usize = 10;
 
-impl Driver<'_> {
+impl BatchDriver<'_> {
     /// Merges the work of tasks into the line, one after the other. One that conflicts with the line is sent back; one
     /// that conflicts with an earlier one of these waits until that one has landed.
     pub(super) fn merge(&mut self, tasks: &[String]) -> Result<(), BatchError> {

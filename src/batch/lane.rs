@@ -19,7 +19,7 @@ const PIECE: usize = 64 << 10;
 
 /// A lane, between two workers.
 #[derive(Debug, Default)]
-pub(super) struct Lane {
+pub(super) struct BatchLane {
     /// Its number, from 1.
     pub(super) number: u32,
     pub(super) lifeline: Option<LifelineHandle>,
@@ -59,7 +59,7 @@ pub(super) struct WorkerEnd {
 
 /// A worker to run: the arguments of `forkhestra work`.
 #[derive(Debug)]
-pub(super) struct Worker {
+pub(super) struct LaneWorker {
     pub(super) unit: String,
     pub(super) arguments: Vec<String>,
 }
@@ -68,11 +68,11 @@ pub(super) struct Worker {
 pub(super) async fn run(
     world: &World,
     root: &Path,
-    mut lane: Lane,
-    worker: Worker,
+    mut lane: BatchLane,
+    worker: LaneWorker,
     mut heard: UnboundedReceiver<ReceivedSignal>,
     news: UnboundedSender<News>,
-) -> (Lane, WorkerEnd) {
+) -> (BatchLane, WorkerEnd) {
     let mut end = WorkerEnd { unit: worker.unit.clone(), exit: None, words: String::new() };
     let usable = lane.lifeline.take().filter(LifelineHandle::is_ready);
     let started = usable.map_or_else(|| LifelineHandle::start(&world.lifeline(), None), Ok);

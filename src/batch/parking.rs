@@ -1,9 +1,9 @@
 //! Usage limits: while one holds, no agent is started.
 
-use super::driver::Driver;
+use super::driver::BatchDriver;
 use crate::engine::{Event, EventKind, WaitReason};
 
-impl Driver<'_> {
+impl BatchDriver<'_> {
     /// When the last usage limit ends that holds the batch, in milliseconds since the epoch; `None` if none does.
     pub(super) fn parked_until(&self) -> Option<i64> {
         let now = self.context.world.moment().as_millisecond();

@@ -1,7 +1,7 @@
 //! The cases of an evaluation as units of work, a slice of them each, which an engine brings to other machines.
 
 use super::budget::Budget;
-use super::lane::{Lane, News, NewsKind, WorkerEnd};
+use super::lane::{BatchLane, News, NewsKind, WorkerEnd};
 use super::remote::{RemoteEngine, RemoteUnit, follow};
 use crate::engine::{Event, RunOutcome, Sig, Totals};
 use crate::eval::{SLICE_ANSWERS, SliceAnswers, SliceNews, SliceSource};
@@ -58,7 +58,7 @@ pub struct SliceSettings<'a> {
     pub budget: Budget,
 }
 
-type FollowedSlice = Pin<Box<dyn Future<Output = (Lane, WorkerEnd)>>>;
+type FollowedSlice = Pin<Box<dyn Future<Output = (BatchLane, WorkerEnd)>>>;
 
 /// The slices of an evaluation.
 pub struct Slices<'a> {
@@ -137,7 +137,8 @@ impl<'a> Slices<'a> {
             let limits = share.into_iter().filter(|limit| !limit.starts_with("time=")).collect();
             let remote = RemoteUnit { name: slice.unit.clone(), limits };
             let (tell, heard) = unbounded_channel();
-            let followed = follow(hub.clone(), Rc::clone(engine), Lane::default(), remote, heard, self.news.clone());
+            let followed =
+                follow(hub.clone(), Rc::clone(engine), BatchLane::default(), remote, heard, self.news.clone());
             self.at_work.push(Box::pin(followed));
             let at_work = SliceAtWork { slice, events: Vec::new(), totals: Totals::default(), tell };
             self.units.insert(at_work.slice.unit.clone(), at_work);

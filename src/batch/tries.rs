@@ -1,6 +1,6 @@
 //! Several tries at one task: starts them, asks a judge which of them to take, and reads the answer.
 
-use super::driver::{BatchError, Driver};
+use super::driver::{BatchDriver, BatchError};
 use super::machine::{choice_name, unit_name, workspace_name};
 use super::planned::{UnitPurpose, UnitToStart};
 use crate::engine::{BatchEvent, ChoicePlace};
@@ -17,7 +17,7 @@ const LAST_LINES: usize = 5;
 /// How many characters of the judge's reason are kept.
 const MOST_KEPT: usize = 2_000;
 
-impl Driver<'_> {
+impl BatchDriver<'_> {
     /// Starts a worker that asks the judge to choose one of the tries at a task.
     pub(super) fn choose(&mut self, task: &str, number: u32) -> Result<(), BatchError> {
         let name = format!("{}-{number}", choice_name(self.context.run, task));

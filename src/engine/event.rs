@@ -43,7 +43,7 @@ pub struct Event {
 /// When it is not an event in JSON.
 pub fn type_of_event(json: &str) -> serde_json::Result<String> {
     #[derive(Deserialize)]
-    struct Typed {
+    struct TypeOnly {
         event: Tag,
     }
     #[derive(Deserialize)]
@@ -51,7 +51,7 @@ pub fn type_of_event(json: &str) -> serde_json::Result<String> {
         #[serde(rename = "type")]
         name: String,
     }
-    serde_json::from_str::<Typed>(json).map(|typed| typed.event.name)
+    serde_json::from_str::<TypeOnly>(json).map(|typed| typed.event.name)
 }
 
 /// The place of an attempt within its run.

@@ -17,14 +17,14 @@ const QUOTED: usize = 8;
 
 /// The texts of the cases, which no item may quote, parsed once.
 #[derive(Debug, Default)]
-pub(super) struct CaseTexts {
+pub(super) struct FeedbackTexts {
     /// Whole texts that are short.
     short: Vec<Vec<String>>,
     /// The hashes of all groups of [`QUOTED`] words in a row of the others.
     groups: HashSet<u64>,
 }
 
-impl CaseTexts {
+impl FeedbackTexts {
     pub(super) fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Self {
         let long = |text: &&str| tokens(text) >= LEAST_TOKENS || text.chars().count() >= LEAST_CHARACTERS;
         let mut all = Self::default();
@@ -104,17 +104,17 @@ mod tests {
             "It should say: \"revenue FELL by nine percent, in March\"".to_string(),
             "The month is missing".to_string(),
         ];
-        assert_eq!(CaseTexts::of([expected].into_iter()).sanitise(&mut items), 1);
+        assert_eq!(FeedbackTexts::of([expected].into_iter()).sanitise(&mut items), 1);
         assert_eq!(items, ["The month is missing"]);
         let mut items = vec!["It is 4 lines too long, yes".to_string()];
-        assert_eq!(CaseTexts::of(["4", "yes", ""].into_iter()).sanitise(&mut items), 0);
+        assert_eq!(FeedbackTexts::of(["4", "yes", ""].into_iter()).sanitise(&mut items), 0);
         assert_eq!(items.len(), 1);
     }
 
     #[test]
     fn a_part_of_a_long_text_is_a_quotation_too() {
         let input = "At 04:12 the primary database ran out of disk space, and failed over to the second one.";
-        let texts = CaseTexts::of([input].into_iter());
+        let texts = FeedbackTexts::of([input].into_iter());
         let mut items = vec![
             "It leaves out that \"the primary database ran out of disk space and\" what followed".to_string(),
             "It leaves out why the primary database ran out of it".to_string(),

@@ -35,4 +35,4 @@ pub use significance::MOST_REPETITIONS;
 pub use slices::{SLICE_ANSWERS, SliceAnswer, SliceAnswers, SliceNews, SliceSource, evaluate_in_slices};
 pub use suite::{Case, Column, Decide, Suite, suite_schema};
 pub use tokens::{allowed, tokens};
-pub use trees::{CaseTree, CaseTrees, TreeAnswer, TreeIds, TreeSource, TreeStore, work_on_tree};
+pub use trees::{CaseTree, CaseTreeStore, CaseTrees, TreeAnswer, TreeIds, TreeSource, work_on_tree};

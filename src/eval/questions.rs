@@ -2,7 +2,7 @@
 //! and takes over a new prompt. A question with a stored answer is not asked again.
 
 use super::candidate::Guards;
-use super::feedback::{CaseFeedback, CaseTexts};
+use super::feedback::{CaseFeedback, FeedbackTexts};
 use super::jobs::{for_command, for_tree};
 use super::judging::Evaluating;
 use super::machine::{
@@ -33,7 +33,7 @@ pub(super) struct Questions<'a> {
     /// The uptime at which the time limit of the whole evaluation is reached.
     pub(super) until: Option<Duration>,
     /// The texts of the cases, which no feedback may quote; none if there is no improver.
-    pub(super) texts: CaseTexts,
+    pub(super) texts: FeedbackTexts,
     /// Whether answers of earlier runs are ignored.
     fresh: bool,
     /// Questions that follow from an answer.
@@ -68,7 +68,7 @@ impl<'a> Questions<'a> {
         options: &EvalOptions,
     ) -> Self {
         let quotable = context.suite.cases.iter().filter(|_| options.improves).flat_map(Case::texts);
-        let texts = CaseTexts::of(quotable);
+        let texts = FeedbackTexts::of(quotable);
         let issued = state.ledger.totals.planned;
         let (queue, under_way, limit, outcome, no_proposal) = (VecDeque::new(), HashMap::new(), None, None, None);
         Self {

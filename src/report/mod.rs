@@ -30,7 +30,7 @@ pub use terminal::screen::{Screen, print, print_bytes, print_error};
 pub use terminal::{Terminal, TerminalOptions};
 pub use text::batch::{BatchLines, batch_json, batch_plan, batch_table, batch_text};
 pub use text::changes::{changed_files, painted_patch};
-pub use text::doctor::{Finding, Health, doctor};
+pub use text::doctor::{DoctorFinding, Health, doctor};
 pub use text::dry_run::{dry_run, quoted};
 pub use text::earlier::{EarlierRuns, Spread};
 pub use text::evaluation::{

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 /// A message and the verdict that a careful person reads from it.
-struct Case {
+struct CorpusCase {
     file: String,
     outcome: String,
     what: String,
@@ -17,7 +17,7 @@ struct Case {
 }
 
 #[expect(clippy::disallowed_methods, reason = "reads the corpus")]
-fn corpus() -> Vec<Case> {
+fn corpus() -> Vec<CorpusCase> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/verdicts");
     let mut cases = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -27,7 +27,7 @@ fn corpus() -> Vec<Case> {
             let (head, message) = case.split_once('\n').unwrap();
             let (outcome, what) = head.split_once(": ").unwrap();
             let message = message.strip_suffix('\n').unwrap_or(message).to_string();
-            cases.push(Case { file: file.clone(), outcome: outcome.into(), what: what.trim().into(), message });
+            cases.push(CorpusCase { file: file.clone(), outcome: outcome.into(), what: what.trim().into(), message });
         }
     }
     cases

@@ -17,7 +17,7 @@ pub enum Preference {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct PreferenceAnswer {
     better: Preference,
 }
 
@@ -26,7 +26,8 @@ struct Answer {
 /// # Errors
 /// When there is no such object, or several that differ.
 pub fn preference(text: &str) -> Result<Preference, BadEvaluation> {
-    let answers: Vec<Result<Answer, serde_json::Error>> = objects(text).into_iter().map(serde_json::from_str).collect();
+    let answers: Vec<Result<PreferenceAnswer, serde_json::Error>> =
+        objects(text).into_iter().map(serde_json::from_str).collect();
     let mut good: Vec<Preference> = answers.iter().filter_map(|answer| Some(answer.as_ref().ok()?.better)).collect();
     good.dedup();
     match (good.as_slice(), answers.into_iter().find_map(Result::err)) {

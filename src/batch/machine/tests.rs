@@ -37,7 +37,7 @@ pub(super) fn see(state: &mut BatchState, event: BatchEvent) {
 }
 
 /// A world in which agents, merges and verifications do what random numbers say.
-struct Chance {
+struct Dice {
     draws: Vec<u8>,
     at: usize,
     commits: u32,
@@ -47,7 +47,7 @@ struct Chance {
     told: Vec<String>,
 }
 
-impl Chance {
+impl Dice {
     fn draw(&mut self, of: u8) -> u8 {
         let drawn = self.draws.get(self.at % self.draws.len().max(1)).copied().unwrap_or(0);
         self.at += 1;
@@ -169,7 +169,7 @@ proptest! {
         tries in 0..4_usize,
     ) {
         let mut state = batch_with_tries(&after, rejections, Some("test"), tries);
-        let mut chance = Chance { draws, at: 0, commits: 0, verified: Vec::new(), told: Vec::new() };
+        let mut chance = Dice { draws, at: 0, commits: 0, verified: Vec::new(), told: Vec::new() };
         for step in 0.. {
             // Verifications that are lost may repeat by chance; agents and merges are bounded.
             prop_assert!(step < 20_000, "the batch does not end: {:?}", state.tasks);
@@ -201,7 +201,7 @@ proptest! {
     #[test]
     fn the_same_events_give_the_same_state(draws in prop::collection::vec(any::<u8>(), 1..64)) {
         let mut state = batch_with_tries(&[vec![], vec![], vec![0]], 3, Some("test"), draws.len() % 3);
-        let (mut chance, mut events) = (Chance { draws, at: 0, commits: 0, verified: Vec::new(), told: Vec::new() }, 0);
+        let (mut chance, mut events) = (Dice { draws, at: 0, commits: 0, verified: Vec::new(), told: Vec::new() }, 0);
         while events < 200 {
             let before = state.clone();
             match next(&state, Capacity { lane: state.at_work() < 2, ..ALL }) {
@@ -228,7 +228,7 @@ fn nothing_starts_when_nothing_may_and_a_verification_needs_no_agent() {
 
 #[test]
 fn a_worker_that_a_stopping_batch_ends_does_not_count_as_lost() {
-    let mut chance = Chance { draws: vec![0], at: 0, commits: 0, verified: Vec::new(), told: Vec::new() };
+    let mut chance = Dice { draws: vec![0], at: 0, commits: 0, verified: Vec::new(), told: Vec::new() };
     for (stopping, is_given_up) in [(true, false), (false, true)] {
         let mut state = batch(&[vec![]], 3, Some("test"));
         for _ in 0..MOST_LOST {
@@ -247,7 +247,7 @@ fn a_worker_that_a_stopping_batch_ends_does_not_count_as_lost() {
 #[test]
 fn tasks_that_fail_together_are_tried_in_halves_until_the_guilty_one_is_sent_back() {
     let mut state = batch(&[vec![], vec![], vec![], vec![]], 3, Some("test"));
-    let mut chance = Chance { draws: vec![0], at: 0, commits: 0, verified: Vec::new(), told: Vec::new() };
+    let mut chance = Dice { draws: vec![0], at: 0, commits: 0, verified: Vec::new(), told: Vec::new() };
     for task in ["1", "2", "3", "4"] {
         let Some(action) = next(&state, ALL) else { panic!("{task} can be started") };
         chance.perform(&mut state, action);

@@ -2,7 +2,7 @@
 //! worker on this machine reports it on its standard output.
 
 use super::RemoteEngine;
-use crate::batch::lane::{Lane, News, NewsKind, WorkerEnd};
+use crate::batch::lane::{BatchLane, News, NewsKind, WorkerEnd};
 use crate::engine::{Event, EventKind, Sig};
 use crate::hub::{FoundUnit, Hub, HubError};
 use crate::runner::ReceivedSignal;
@@ -33,11 +33,11 @@ pub(in crate::batch) struct RemoteUnit {
 pub(in crate::batch) async fn follow(
     hub: Hub,
     engine: Rc<RemoteEngine>,
-    lane: Lane,
+    lane: BatchLane,
     unit: RemoteUnit,
     mut heard: UnboundedReceiver<ReceivedSignal>,
     news: UnboundedSender<News>,
-) -> (Lane, WorkerEnd) {
+) -> (BatchLane, WorkerEnd) {
     let name = unit.name.clone();
     let mut followed = Followed {
         hub,

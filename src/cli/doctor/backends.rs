@@ -4,7 +4,7 @@ use crate::agent::{OWN_PROGRAM, find_command};
 use crate::chain::{Backend, LayerKind};
 use crate::cli::config::Project;
 use crate::proc::capture;
-use crate::report::{Finding, Health};
+use crate::report::{DoctorFinding, Health};
 use crate::source::Files;
 use crate::world::World;
 use std::cmp::Ordering;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Checks every backend of the config. Those that the project's own config names are started only if `tries` is set.
-pub(in crate::cli) fn clis(world: &World, project: &Project, tries: bool) -> Vec<Finding> {
+pub(in crate::cli) fn clis(world: &World, project: &Project, tries: bool) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     for (name, entry) in &project.config.backends {
         let Some(program) = entry.value.program.as_ref().filter(|program| program.value != OWN_PROGRAM) else {
@@ -34,7 +34,7 @@ pub(in crate::cli) fn clis(world: &World, project: &Project, tries: bool) -> Vec
             let install = entry.value.install.as_ref().map_or_else(String::new, |how| format!("; install it: {how}"));
             (Health::Absent, format!("not on PATH{install}"))
         };
-        findings.push(Finding { name: name.clone(), health, words });
+        findings.push(DoctorFinding { name: name.clone(), health, words });
     }
     findings
 }

@@ -8,13 +8,13 @@ use crate::cli::doctor::finding;
 use crate::cli::run::execute::event_queue;
 use crate::cli::task::batch::engine_of;
 use crate::cli::work::open_hub;
-use crate::report::{Finding, Health};
+use crate::report::{DoctorFinding, Health};
 use crate::source::{Place, Source, counted};
 use crate::world::World;
 
 /// Checks the engines that the config names, and the built-in ones whose programs are installed. They are started only
 /// with `tries`, and only to list jobs.
-pub(super) fn engines(world: &World, project: &Project, tries: bool) -> Vec<Finding> {
+pub(super) fn engines(world: &World, project: &Project, tries: bool) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
     for (name, entry) in &project.config.engines {
         if entry.value.submit.is_none() && entry.layer == LayerKind::BuiltIn {
@@ -34,7 +34,7 @@ pub(super) fn engines(world: &World, project: &Project, tries: bool) -> Vec<Find
                 (Health::Bad, format!("{}; `forkhestra validate` shows the details", counted(faults.len(), "error")))
             }
         };
-        findings.push(Finding { name: name.clone(), health, words });
+        findings.push(DoctorFinding { name: name.clone(), health, words });
     }
     findings
 }
@@ -68,7 +68,7 @@ fn engine_finding(world: &World, project: &Project, engine: &RemoteEngine, tries
 }
 
 /// Tests a hub, as `work --hub` takes it.
-pub(super) fn hub(world: &World, hub: &str) -> Finding {
+pub(super) fn hub(world: &World, hub: &str) -> DoctorFinding {
     if is_missing(world, hub) {
         let words = format!("there is no hub at {hub}; a project's hub is its .forkhestra/hub.git");
         return finding("hub", Health::Bad, words);

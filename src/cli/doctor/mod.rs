@@ -15,7 +15,7 @@ use crate::cli::trust::{distrusted, outside_the_sandbox};
 use crate::engine::Containment;
 use crate::exit::Exit;
 use crate::proc::{Probe, capture, containment, mechanisms, probe};
-use crate::report::{Finding, Health, Paint, doctor as show};
+use crate::report::{DoctorFinding, Health, Paint, doctor as show};
 use crate::source::counted;
 use crate::world::World;
 use serde_json::json;
@@ -53,11 +53,11 @@ pub(in crate::cli) fn doctor(world: &World, common: &Common, args: &DoctorArgs) 
     Ok(if sick { Exit::Incomplete } else { told })
 }
 
-fn finding(name: &'static str, health: Health, words: impl Into<String>) -> Finding {
-    Finding { name: name.into(), health, words: words.into() }
+fn finding(name: &'static str, health: Health, words: impl Into<String>) -> DoctorFinding {
+    DoctorFinding { name: name.into(), health, words: words.into() }
 }
 
-fn daemon(probe: &Probe) -> Finding {
+fn daemon(probe: &Probe) -> DoctorFinding {
     const NAME: &str = "daemons";
     match probe {
         Probe::Ended(after) => finding(
@@ -79,7 +79,7 @@ fn daemon(probe: &Probe) -> Finding {
     }
 }
 
-fn kernel() -> [Finding; 4] {
+fn kernel() -> [DoctorFinding; 4] {
     let found = mechanisms();
     let is_whole = containment() == Containment::Whole;
     let health = |there: bool| if there { Health::Good } else { Health::Absent };
@@ -117,7 +117,7 @@ fn kernel() -> [Finding; 4] {
 }
 
 /// Checks for the Windows Subsystem for Linux, whose kernels have names of their own. The first version is no Linux.
-fn windows(system: &str) -> Option<Finding> {
+fn windows(system: &str) -> Option<DoctorFinding> {
     let system = system.to_ascii_lowercase();
     system.contains("microsoft").then(|| {
         if system.contains("wsl2") {
@@ -130,7 +130,7 @@ fn windows(system: &str) -> Option<Finding> {
 }
 
 /// Checks git, which shows changes in templates. Nothing is written.
-fn git(project: &Project) -> Finding {
+fn git(project: &Project) -> DoctorFinding {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_string()).collect::<Vec<_>>();
     let Some(version) = capture(Path::new("git"), &words(&["--version"]), &project.root) else {
         return finding("git", Health::Absent, "not on PATH; templates that show changes will show none");
@@ -141,7 +141,7 @@ fn git(project: &Project) -> Finding {
     finding("git", Health::Good, format!("{version}; {}", if inside { "a repository" } else { "no repository here" }))
 }
 
-fn files(world: &World, project: &Project) -> [Finding; 2] {
+fn files(world: &World, project: &Project) -> [DoctorFinding; 2] {
     let found = &project.config;
     let entries =
         found.backends.values().map(|entry| &entry.faults).chain(found.agents.values().map(|entry| &entry.faults));

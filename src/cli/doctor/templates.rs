@@ -3,7 +3,7 @@
 use crate::cli::config::Project;
 use crate::plan::places;
 use crate::prompt::{Template, Value, load};
-use crate::report::{Finding, Health};
+use crate::report::{DoctorFinding, Health};
 use crate::source::{Diagnostic, Files, Kind, counted};
 use crate::world::World;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 const PAIR: [&str; 2] = ["carbon", "helium"];
 
 /// Checks every template that an agent of the config names, or that exists.
-pub(in crate::cli) fn templates(world: &World, project: &Project) -> Vec<Finding> {
+pub(in crate::cli) fn templates(world: &World, project: &Project) -> Vec<DoctorFinding> {
     let places = places(&project.config, &project.root, world);
     let mut names: BTreeSet<String> = BTreeSet::new();
     let own = project.config.agents.values().filter(|entry| entry.layer != crate::chain::LayerKind::BuiltIn);
@@ -38,7 +38,7 @@ pub(in crate::cli) fn templates(world: &World, project: &Project) -> Vec<Finding
             }
             Err(faults) => (Health::Bad, faults.iter().map(one_line).collect::<Vec<_>>().join("; ")),
         };
-        Finding { name: format!("template {name}"), health, words }
+        DoctorFinding { name: format!("template {name}"), health, words }
     };
     names.into_iter().map(look).collect()
 }

@@ -36,9 +36,9 @@ pub(in crate::cli) fn resume(world: &World, common: &Common, args: &ResumeArgs) 
     if args.dry_run {
         return match prepare(world, common, args) {
             Err(faults) => Err(faults.into()),
-            Ok(Ready::Chain(ready)) => Ok(answer(&ready.told(world, args))),
-            Ok(Ready::Batch(cut)) => Ok(answer(&format!("batch {} would continue\n", cut.row.id))),
-            Ok(Ready::Evaluation(cut)) => {
+            Ok(ResumeReady::Chain(ready)) => Ok(answer(&ready.told(world, args))),
+            Ok(ResumeReady::Batch(cut)) => Ok(answer(&format!("batch {} would continue\n", cut.row.id))),
+            Ok(ResumeReady::Evaluation(cut)) => {
                 Ok(answer(&eval::resume_told(world, &cut.project, cut.row.id, &cut.events, &args.limit)?))
             }
         };
@@ -52,13 +52,13 @@ pub(in crate::cli) fn resume(world: &World, common: &Common, args: &ResumeArgs) 
     // Only under the lock does nothing else change what is read.
     match prepare(world, common, args) {
         Err(faults) => Err(faults.into()),
-        Ok(Ready::Chain(ready)) => go_on(world, common, args, *ready, lock),
-        Ok(Ready::Batch(cut)) => {
+        Ok(ResumeReady::Chain(ready)) => go_on(world, common, args, *ready, lock),
+        Ok(ResumeReady::Batch(cut)) => {
             let CutOff { project, journal, row, events } = *cut;
             let told = args.told.with_json(args.json);
             batch::resume(world, common, &project, (journal, row.id), &events, (&args.limit, &told), lock)
         }
-        Ok(Ready::Evaluation(cut)) => {
+        Ok(ResumeReady::Evaluation(cut)) => {
             let CutOff { project, mut journal, row, events } = *cut;
             journal.hold(lock);
             survivors(&journal, row.id, &events)?;
@@ -78,7 +78,7 @@ struct CutOff {
 }
 
 /// What is resumed.
-enum Ready {
+enum ResumeReady {
     Chain(Box<ReadyChain>),
     Evaluation(Box<CutOff>),
     Batch(Box<CutOff>),
@@ -138,7 +138,7 @@ impl ReadyChain {
     }
 }
 
-fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, Vec<Diagnostic>> {
+fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<ResumeReady, Vec<Diagnostic>> {
     let broken = |error| vec![broken_journal(&error)];
     if args.reject.as_ref().is_some_and(|words| words.trim().is_empty()) {
         return Err(vec![no_reason()]);
@@ -199,7 +199,7 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     }
     let events = journal.events(row.id).map_err(broken)?;
     if row.kind == RunKind::Batch {
-        return Ok(Ready::Batch(Box::new(CutOff { project, journal, row, events })));
+        return Ok(ResumeReady::Batch(Box::new(CutOff { project, journal, row, events })));
     }
     if eval::ledger_of(&events).is_some() {
         if decides {
@@ -209,7 +209,7 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
         if !changes.is_empty() && !args.accept_changes && !args.dry_run {
             return Err(vec![changed(&changes)]);
         }
-        return Ok(Ready::Evaluation(Box::new(CutOff { project, journal, row, events })));
+        return Ok(ResumeReady::Evaluation(Box::new(CutOff { project, journal, row, events })));
     }
     let mut asked = restored(&project, &events, args)?;
     add_secrets(world, &asked.0, &mut asked.1, &project, args.dry_run)?;
@@ -228,7 +228,7 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<Ready, V
     if !changes.is_empty() && !args.accept_changes && !args.dry_run {
         return Err(vec![changed(&changes)]);
     }
-    Ok(Ready::Chain(Box::new(ReadyChain { project, journal, row, events, asked, plan, outline: now, changes })))
+    Ok(ResumeReady::Chain(Box::new(ReadyChain { project, journal, row, events, asked, plan, outline: now, changes })))
 }
 
 /// Restores the chain, its variables, and the options that the run began with.

@@ -1,6 +1,6 @@
 //! What the commands about earlier runs say about a batch.
 
-use super::log::{Cut, show};
+use super::log::{LogCut, show};
 use crate::cli::args::Common;
 use crate::cli::run::execute::command_line;
 use crate::cli::runs::broken;
@@ -102,7 +102,7 @@ pub(super) fn play(
     journal: &Journal,
     run: i64,
     is_at_work: &dyn Fn() -> Result<bool, Diagnostic>,
-) -> Result<(), Cut> {
+) -> Result<(), LogCut> {
     let paint = Paint::for_stdout(world).still();
     let (mut lines, mut seq) = (BatchLines::new(run, paint), 0);
     loop {

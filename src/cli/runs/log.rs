@@ -27,25 +27,25 @@ const TAIL: u64 = 4 << 10;
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Why a log is not shown to its end.
-pub(in crate::cli) enum Cut {
+pub(in crate::cli) enum LogCut {
     /// The reader has gone away, as `head` does.
     ReaderGone,
     /// There is an error.
     Failed(Diagnostic),
 }
 
-impl From<Diagnostic> for Cut {
+impl From<Diagnostic> for LogCut {
     fn from(error: Diagnostic) -> Self {
         Self::Failed(error)
     }
 }
 
 /// Prints bytes unchanged.
-pub(super) fn show(bytes: &[u8]) -> Result<(), Cut> {
+pub(super) fn show(bytes: &[u8]) -> Result<(), LogCut> {
     match print_bytes(bytes) {
         Ok(()) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(Cut::ReaderGone),
-        Err(error) => Err(Cut::Failed(no_output(&error))),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(LogCut::ReaderGone),
+        Err(error) => Err(LogCut::Failed(no_output(&error))),
     }
 }
 
@@ -67,8 +67,8 @@ pub(super) fn log(world: &World, common: &Common, args: &LogArgs, as_json: bool)
         }
     };
     match shown {
-        Ok(()) | Err(Cut::ReaderGone) => Ok(Exit::Success),
-        Err(Cut::Failed(error)) => Err(error.into()),
+        Ok(()) | Err(LogCut::ReaderGone) => Ok(Exit::Success),
+        Err(LogCut::Failed(error)) => Err(error.into()),
     }
 }
 
@@ -91,7 +91,7 @@ pub(in crate::cli) struct Player<'a> {
 
 impl Player<'_> {
     /// Shows a run, and the runs that the queue begins after it. Returns their numbers.
-    pub(in crate::cli) fn runs(&self, mut row: RunRow, follow: bool) -> Result<Vec<i64>, Cut> {
+    pub(in crate::cli) fn runs(&self, mut row: RunRow, follow: bool) -> Result<Vec<i64>, LogCut> {
         let mut shown = Vec::new();
         loop {
             self.run(&row, follow)?;
@@ -128,14 +128,14 @@ impl Player<'_> {
     }
 
     /// Shows one run; with `follow` until it has ended.
-    fn run(&self, row: &RunRow, follow: bool) -> Result<(), Cut> {
+    fn run(&self, row: &RunRow, follow: bool) -> Result<(), LogCut> {
         if row.kind == RunKind::Batch {
             let is_at_work = || Ok(follow && current(self.journal, row)? == RunState::Running);
             return batch::play(self.world, self.common, self.journal, row.id, &is_at_work);
         }
         let outline = self.journal.outline(row.id).map_err(broken)?.ok_or_else(|| too_old(row.id))?;
         let mut console = console(self.world, self.common, self.journal, &outline, row.id);
-        let (mut open, mut seq, mut summary): (Option<Output>, u64, RunSummary) = (None, 0, RunSummary::default());
+        let (mut open, mut seq, mut summary): (Option<LogOutput>, u64, RunSummary) = (None, 0, RunSummary::default());
         let first = if self.from_now { self.last_attempt(row.id)? } else { 0 };
         loop {
             // Checked before the last read, so that nothing written before the end is missed.
@@ -161,7 +161,7 @@ impl Player<'_> {
                     && !self.common.quiet
                 {
                     let format = outline.step(at.step).map_or(Format::Plain, |step| step.format);
-                    let output = Output::of(self.journal, row.id, (at.step, &at.name, at.attempt), format);
+                    let output = LogOutput::of(self.journal, row.id, (at.step, &at.name, at.attempt), format);
                     open = Some(if event.seq == first { output.at_its_end(self)? } else { output });
                 }
                 show(lines.as_bytes())?;
@@ -192,7 +192,7 @@ impl Player<'_> {
 }
 
 /// What an attempt prints, as the console shows it: standard output decoded if the run decoded it, then standard error.
-struct Output {
+struct LogOutput {
     step: u32,
     name: String,
     attempt: u32,
@@ -201,7 +201,7 @@ struct Output {
     reader: Option<Reader>,
 }
 
-impl Output {
+impl LogOutput {
     fn of(journal: &Journal, run: i64, (step, name, attempt): (u32, &str, u32), format: Format) -> Self {
         let folder = journal.attempt_folder(run, step, name, attempt);
         let file = |name: &str| (folder.path().join(name), 0);
@@ -229,7 +229,7 @@ impl Output {
     }
 
     /// Prints what is new.
-    fn print(&mut self, journal: &Journal) -> Result<(), Cut> {
+    fn print(&mut self, journal: &Journal) -> Result<(), LogCut> {
         if let Some(reader) = &mut self.reader {
             loop {
                 let piece = journal.piece(&self.stdout.0, self.stdout.1).map_err(broken)?;
@@ -248,7 +248,7 @@ impl Output {
     }
 
     /// Prints the rest, and says what is missing of the lengths that were recorded.
-    fn finish(mut self, world: &World, journal: &Journal, run: i64, lengths: Option<(u64, u64)>) -> Result<(), Cut> {
+    fn finish(mut self, world: &World, journal: &Journal, run: i64, lengths: Option<(u64, u64)>) -> Result<(), LogCut> {
         self.print(journal)?;
         if let Some(reader) = self.reader {
             let mut decoded = String::new();
@@ -268,7 +268,7 @@ fn one_attempt(
     follow: bool,
     file: Option<&str>,
     as_json: bool,
-) -> Result<(), Cut> {
+) -> Result<(), LogCut> {
     let attempts = journal.attempts(run.id).map_err(broken)?;
     let attempt = place.map_or_else(|| attempts.last(), |place| place.find(&attempts));
     let attempt = attempt.ok_or_else(|| no_attempt(run.id, place, &attempts))?;
@@ -280,7 +280,7 @@ fn one_attempt(
     let outline = journal.outline(run.id).map_err(broken)?;
     let step = outline.as_ref().and_then(|outline| outline.step(attempt.step));
     let format = step.map_or(Format::Plain, |step| step.format);
-    let mut output = Output::of(journal, run.id, (attempt.step, &attempt.name, attempt.attempt), format);
+    let mut output = LogOutput::of(journal, run.id, (attempt.step, &attempt.name, attempt.attempt), format);
     if let Some(name) = file {
         output = output.only(name);
     }
@@ -334,7 +334,7 @@ fn is_over(journal: &Journal, row: &RunRow, attempt: &AttemptRow) -> Result<bool
 }
 
 /// Prints a log from the offset on.
-fn pass_on(journal: &Journal, (path, offset): &mut (PathBuf, u64)) -> Result<(), Cut> {
+fn pass_on(journal: &Journal, (path, offset): &mut (PathBuf, u64)) -> Result<(), LogCut> {
     loop {
         let piece = journal.piece(path, *offset).map_err(broken)?;
         if piece.is_empty() {

@@ -7,7 +7,7 @@ use crate::cli::respond::Answered;
 use crate::cli::run::execute::{exit_of, resume_line};
 use crate::cli::runs::broken;
 use crate::cli::runs::history::journal;
-use crate::cli::runs::log::{Cut, Player};
+use crate::cli::runs::log::{LogCut, Player};
 use crate::exit::Exit;
 use crate::report::print_error;
 use crate::world::World;
@@ -37,7 +37,7 @@ pub(in crate::cli) fn attach(world: &World, common: &Common, args: &AttachArgs) 
             }
             Ok(worst)
         }
-        Err(Cut::ReaderGone) => Ok(Exit::Success),
-        Err(Cut::Failed(error)) => Err(error.into()),
+        Err(LogCut::ReaderGone) => Ok(Exit::Success),
+        Err(LogCut::Failed(error)) => Err(error.into()),
     }
 }

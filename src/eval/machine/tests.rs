@@ -24,14 +24,14 @@ impl Chance {
 const FIRST: Sample = Sample { repetition: 1, case: 0 };
 
 /// What is asked, and a world that gives the same answer to the same question.
-struct World {
+struct SimulatedAgents {
     seed: u64,
     facts: EvalFacts,
     /// How many of a thousand answers pass with the prompt of a generation. `None`: whatever comes.
     rates: Option<fn(u32) -> u32>,
 }
 
-impl World {
+impl SimulatedAgents {
     fn new(seed: u64) -> Self {
         let mut chance = Chance(seed * 2 + 1);
         chance.below(9);
@@ -146,7 +146,7 @@ impl World {
     }
 
     fn chosen(&self) -> ChosenPrompt {
-        let (_, ledger, _) = Evaluation::begin(self, Vec::new()).end(&mut Chance(self.seed));
+        let (_, ledger, _) = SimulatedEvaluation::begin(self, Vec::new()).end(&mut Chance(self.seed));
         ledger.chosen.unwrap()
     }
 
@@ -192,16 +192,16 @@ impl World {
 }
 
 /// An evaluation in progress: its state, its journal, and what is to be done.
-struct Evaluation<'a> {
-    world: &'a World,
+struct SimulatedEvaluation<'a> {
+    world: &'a SimulatedAgents,
     state: EvalState,
     journal: Vec<EventKind>,
     effects: Vec<EvalEffect>,
     questions: usize,
 }
 
-impl<'a> Evaluation<'a> {
-    fn begin(world: &'a World, journal: Vec<EventKind>) -> Self {
+impl<'a> SimulatedEvaluation<'a> {
+    fn begin(world: &'a SimulatedAgents, journal: Vec<EventKind>) -> Self {
         let state = EvalState::of_events(&journal);
         let mut evaluation = Self { world, state, journal, effects: Vec::new(), questions: 0 };
         evaluation.take(world.begin());
@@ -260,9 +260,9 @@ impl<'a> Evaluation<'a> {
 #[test]
 fn a_replay_of_the_events_leads_to_the_same_state() {
     for seed in 1..300 {
-        let world = World::new(seed);
+        let world = SimulatedAgents::new(seed);
         let mut chance = Chance(seed);
-        let mut evaluation = Evaluation::begin(&world, Vec::new());
+        let mut evaluation = SimulatedEvaluation::begin(&world, Vec::new());
         loop {
             assert_eq!(EvalState::of_events(&evaluation.journal), evaluation.state, "seed {seed}");
             if evaluation.step(&mut chance).is_some() {
@@ -275,11 +275,11 @@ fn a_replay_of_the_events_leads_to_the_same_state() {
 #[test]
 fn an_evaluation_that_is_cut_off_anywhere_ends_the_same_when_it_goes_on() {
     for seed in 1..300 {
-        let world = World::new(seed);
+        let world = SimulatedAgents::new(seed);
         let mut chance = Chance(seed);
-        let (outcome, ledger, journal) = Evaluation::begin(&world, Vec::new()).end(&mut chance);
+        let (outcome, ledger, journal) = SimulatedEvaluation::begin(&world, Vec::new()).end(&mut chance);
         for cut in 1..journal.len() {
-            let (again, after, _) = Evaluation::begin(&world, journal[..cut].to_vec()).end(&mut chance);
+            let (again, after, _) = SimulatedEvaluation::begin(&world, journal[..cut].to_vec()).end(&mut chance);
             assert_eq!((again, &after.chosen), (outcome, &ledger.chosen), "seed {seed}, cut after {cut} events");
             assert_eq!((&after.results, &after.prompts), (&ledger.results, &ledger.prompts), "seed {seed}, cut {cut}");
             assert_eq!((&after.compared, &after.preferences), (&ledger.compared, &ledger.preferences), "seed {seed}");
@@ -290,9 +290,9 @@ fn an_evaluation_that_is_cut_off_anywhere_ends_the_same_when_it_goes_on() {
 #[test]
 fn a_signal_ends_an_evaluation_at_any_moment_and_a_late_answer_changes_nothing() {
     for seed in 1..100 {
-        let world = World::new(seed);
+        let world = SimulatedAgents::new(seed);
         let mut chance = Chance(seed);
-        let mut evaluation = Evaluation::begin(&world, Vec::new());
+        let mut evaluation = SimulatedEvaluation::begin(&world, Vec::new());
         for _ in 0..chance.below(5) {
             if evaluation.effects.iter().any(|effect| matches!(effect, EvalEffect::Finish(_))) {
                 break;
@@ -310,11 +310,11 @@ fn a_signal_ends_an_evaluation_at_any_moment_and_a_late_answer_changes_nothing()
 #[test]
 fn a_case_that_nobody_can_judge_is_asked_twice_where_prompts_are_compared_and_else_once() {
     for (improves, times) in [(true, 2), (false, 1)] {
-        let mut world = World::new(1);
+        let mut world = SimulatedAgents::new(1);
         world.facts.options.improves = improves;
         world.facts.cases.truncate(1);
         world.facts.cases[0].repeat = 1;
-        let mut evaluation = Evaluation::begin(&world, Vec::new());
+        let mut evaluation = SimulatedEvaluation::begin(&world, Vec::new());
         let unjudged = CaseResult {
             judged_by: JudgedBy::Nobody,
             remarks: RemarkTexts { error: Some("evaluator_error: none".into()), ..RemarkTexts::default() }.into(),
@@ -333,7 +333,7 @@ fn a_case_that_nobody_can_judge_is_asked_twice_where_prompts_are_compared_and_el
 /// Of a thousand improvements, the number that call a prompt better. Of two hundred, it would itself be a coin's work.
 fn claims(repeat: u32, minibatch: u32, rates: fn(u32) -> u32) -> usize {
     let proven = |seed: &u64| {
-        let mut world = World::of_coins(*seed, repeat, rates);
+        let mut world = SimulatedAgents::of_coins(*seed, repeat, rates);
         world.facts.options.minibatch = minibatch;
         world.chosen().proof.is_some_and(|proof| proof.proven)
     };
@@ -352,7 +352,7 @@ fn rewrites_that_change_nothing_are_called_better_in_at_most_five_of_a_hundred_i
 #[test]
 fn a_prompt_that_is_better_is_found_with_the_advised_repetitions_in_four_of_five_improvements() {
     let better = |generation| if generation == 2 { 800 } else { 500 };
-    let first = World::of_coins(1, 1, |_| 500).chosen();
+    let first = SimulatedAgents::of_coins(1, 1, |_| 500).chosen();
     let advised = first.sensitivity.unwrap().repeat;
     let claims = claims(advised, 0, better);
     assert!(claims >= 800, "{claims} of 1000, with --repeat {advised}");
@@ -360,29 +360,29 @@ fn a_prompt_that_is_better_is_found_with_the_advised_repetitions_in_four_of_five
 
 #[test]
 fn a_candidate_that_is_no_better_after_half_of_its_repetitions_is_stopped() {
-    let world = World::of_coins(1, 4, |generation| if generation == 1 { 0 } else { 500 });
-    let (_, ledger, _) = Evaluation::begin(&world, Vec::new()).end(&mut Chance(1));
+    let world = SimulatedAgents::of_coins(1, 4, |generation| if generation == 1 { 0 } else { 500 });
+    let (_, ledger, _) = SimulatedEvaluation::begin(&world, Vec::new()).end(&mut Chance(1));
     assert_eq!(ledger.stopped.get(&1), Some(&20));
     assert_eq!(ledger.of(1).count(), 20);
 }
 
 #[test]
 fn minibatch_stops_a_candidate_that_is_no_better_than_its_parent_on_the_first_cases() {
-    let mut world = World::of_coins(1, 2, |generation| if generation == 1 { 0 } else { 500 });
+    let mut world = SimulatedAgents::of_coins(1, 2, |generation| if generation == 1 { 0 } else { 500 });
     world.facts.options.minibatch = 3;
-    let (_, ledger, _) = Evaluation::begin(&world, Vec::new()).end(&mut Chance(1));
+    let (_, ledger, _) = SimulatedEvaluation::begin(&world, Vec::new()).end(&mut Chance(1));
     assert_eq!((ledger.of(1).count(), ledger.stopped.get(&1)), (6, Some(&14)));
     world.rates = Some(|generation| if generation == 1 { 1000 } else { 0 });
-    let (_, ledger, _) = Evaluation::begin(&world, Vec::new()).end(&mut Chance(1));
+    let (_, ledger, _) = SimulatedEvaluation::begin(&world, Vec::new()).end(&mut Chance(1));
     assert_eq!((ledger.of(1).count(), ledger.stopped.get(&1)), (20, None));
 }
 
 #[test]
 fn budget_proposes_only_candidates_that_it_allows() {
     for (attempts, allows) in [(20, false), (21, true)] {
-        let mut world = World::of_coins(1, 2, |_| 500);
+        let mut world = SimulatedAgents::of_coins(1, 2, |_| 500);
         world.facts.options.budget.attempts = Some(attempts);
-        let (_, ledger, _) = Evaluation::begin(&world, Vec::new()).end(&mut Chance(1));
+        let (_, ledger, _) = SimulatedEvaluation::begin(&world, Vec::new()).end(&mut Chance(1));
         assert_eq!((ledger.prompts.len() > 1, ledger.chosen.unwrap().reason != "budget"), (allows, allows));
     }
 }

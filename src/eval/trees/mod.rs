@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use store::TreeStore;
+pub use store::CaseTreeStore;
 pub(super) use work::{PATCH, TREES, WORK};
 pub use work::{TreeAnswer, work_on_tree};
 
@@ -49,7 +49,7 @@ pub struct TreeIds {
 /// The trees of all cases of a suite.
 #[derive(Debug)]
 pub struct CaseTrees {
-    pub(super) store: TreeStore,
+    pub(super) store: CaseTreeStore,
     /// By the id of the case.
     ids: HashMap<Arc<str>, TreeIds>,
 }
@@ -63,7 +63,7 @@ impl CaseTrees {
         if !suite.has_trees() {
             return Ok(None);
         }
-        let store = TreeStore::new(world, root).map_err(|why| errors::trees_unreadable(&[why]))?;
+        let store = CaseTreeStore::new(world, root).map_err(|why| errors::trees_unreadable(&[why]))?;
         let (mut known, mut faults): (HashMap<&CaseTree, TreeIds>, Vec<String>) = (HashMap::new(), Vec::new());
         let mut ids = HashMap::new();
         // No chain sees what another one is judged by.

@@ -18,7 +18,7 @@ const MOST_OUTPUT: usize = 64 << 20;
 
 /// A bare repository for trees. An error is one line of words.
 #[derive(Debug)]
-pub struct TreeStore {
+pub struct CaseTreeStore {
     path: PathBuf,
     /// Removes the repository in the end.
     _folder: Option<TempDir>,
@@ -46,7 +46,7 @@ pub(super) fn git(words: &[&str], folder: &Path, variables: &[(&str, &OsStr)], i
     }
 }
 
-impl TreeStore {
+impl CaseTreeStore {
     /// Makes an empty store, which can also read the objects of the repository that `root` is in, if it is in one.
     ///
     /// # Errors
@@ -224,12 +224,12 @@ fn remove_repositories(folder: &Path) {
 
 /// An index file of its own (git-read-tree(1)), which is removed in the end.
 struct Index<'a> {
-    store: &'a TreeStore,
+    store: &'a CaseTreeStore,
     path: PathBuf,
 }
 
 impl<'a> Index<'a> {
-    fn new(store: &'a TreeStore) -> Self {
+    fn new(store: &'a CaseTreeStore) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         Self { store, path: store.path.join(format!("index-{}-{number}", std::process::id())) }

@@ -2,7 +2,7 @@
 //! changed.
 
 use super::store::git;
-use super::{FORGE, TreeRequest, TreeStore, TreeWork};
+use super::{CaseTreeStore, FORGE, TreeRequest, TreeWork};
 use crate::proc::{ByHand, Interrupts};
 use crate::source::{Env, Files};
 use crate::world::World;
@@ -59,7 +59,7 @@ fn work(
     let patch = world.var(WORK).ok_or("there is no directory for the change")?;
     let patch = Path::new(&patch).join(PATCH);
     let request: TreeRequest = serde_json::from_slice(request).map_err(|error| format!("the request: {error}"))?;
-    let store = TreeStore::at(Path::new(&store));
+    let store = CaseTreeStore::at(Path::new(&store));
     let folder = world.scratch_folder().map_err(|error| format!("there is no temporary directory: {error}"))?;
     let start = match &request.file {
         Some(file) => store.with_file(&request.tree, &file.path, &file.text)?,

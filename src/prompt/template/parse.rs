@@ -30,7 +30,7 @@ pub(super) enum TemplateNode {
 }
 
 /// A parsed tag.
-enum Tag {
+enum TemplateTag {
     /// An escaped character sequence, as text.
     Literal(&'static str),
     Variable(String, i64),
@@ -72,7 +72,7 @@ pub(super) fn parse(
             continue;
         };
         let (mut from, mut end) = (next, next + length);
-        if matches!(tag, Tag::If(_) | Tag::Else | Tag::End) {
+        if matches!(tag, TemplateTag::If(_) | TemplateTag::Else | TemplateTag::End) {
             // A block tag alone on its line takes the whole line with it.
             if let (Some(line), Some(rest)) = (blank_before(text, at, next), blank_after(text, end)) {
                 (from, end) = (line, rest);
@@ -144,34 +144,34 @@ impl TemplateParser<'_> {
         }
     }
 
-    fn tag(&mut self, tag: Tag, from: usize, to: usize) {
+    fn tag(&mut self, tag: TemplateTag, from: usize, to: usize) {
         let span = self.offset + from..self.offset + to;
         self.faults.truncate(MOST_FAULTS);
         match tag {
-            Tag::Literal(sign) => self.push(TemplateNode::Text(sign.to_string(), span)),
-            Tag::Variable(name, plus) => self.push(TemplateNode::Variable { name, plus, span }),
-            Tag::Skill(name) => self.push(TemplateNode::Skill { name, span }),
-            Tag::If(_) if self.open.len() > DEEPEST => {
+            TemplateTag::Literal(sign) => self.push(TemplateNode::Text(sign.to_string(), span)),
+            TemplateTag::Variable(name, plus) => self.push(TemplateNode::Variable { name, plus, span }),
+            TemplateTag::Skill(name) => self.push(TemplateNode::Skill { name, span }),
+            TemplateTag::If(_) if self.open.len() > DEEPEST => {
                 if self.beyond == 0 {
                     self.faults.push(errors::nested_too_deep(&Place::new(self.source, span), DEEPEST));
                 }
                 self.beyond += 1;
             }
-            Tag::End if self.beyond > 0 => self.beyond -= 1,
-            Tag::Else if self.beyond > 0 => {}
-            Tag::If(name) => self.open.push(TemplateBlock { name, span, ..TemplateBlock::default() }),
-            Tag::Else => match self.open.last_mut() {
+            TemplateTag::End if self.beyond > 0 => self.beyond -= 1,
+            TemplateTag::Else if self.beyond > 0 => {}
+            TemplateTag::If(name) => self.open.push(TemplateBlock { name, span, ..TemplateBlock::default() }),
+            TemplateTag::Else => match self.open.last_mut() {
                 Some(block) if !block.name.is_empty() && block.otherwise.is_none() => {
                     block.otherwise = Some(Vec::new());
                 }
                 _ => self.faults.push(errors::not_open(&Place::new(self.source, span))),
             },
-            Tag::End if self.open.len() > 1 => {
+            TemplateTag::End if self.open.len() > 1 => {
                 if let Some(TemplateBlock { name, span, then, otherwise }) = self.open.pop() {
                     self.push(TemplateNode::If { name, then, otherwise: otherwise.unwrap_or_default(), span });
                 }
             }
-            Tag::End => self.faults.push(errors::not_open(&Place::new(self.source, span))),
+            TemplateTag::End => self.faults.push(errors::not_open(&Place::new(self.source, span))),
         }
     }
 
@@ -193,24 +193,24 @@ impl TemplateParser<'_> {
 }
 
 /// Parses the mustache tag at the start of the text. Returns it with its length.
-fn mustache(text: &str) -> Option<(Tag, usize)> {
+fn mustache(text: &str) -> Option<(TemplateTag, usize)> {
     if text.starts_with("\\{{") {
-        return Some((Tag::Literal("{{"), 3));
+        return Some((TemplateTag::Literal("{{"), 3));
     }
     let inside = beginning(text.strip_prefix("{{")?);
     let close = inside.find("}}")?;
     let (inside, length) = (inside[..close].trim(), close + 4);
     let tag = match inside {
-        "else" => Tag::Else,
-        "/if" => Tag::End,
+        "else" => TemplateTag::Else,
+        "/if" => TemplateTag::End,
         _ => {
             if let Some(name) = inside.strip_prefix("skill:") {
-                Tag::Skill(name.trim().to_string())
+                TemplateTag::Skill(name.trim().to_string())
             } else if let Some(name) = inside.strip_prefix("#if ") {
-                Tag::If(Some(name.trim()).filter(|name| is_name(name))?.to_string())
+                TemplateTag::If(Some(name.trim()).filter(|name| is_name(name))?.to_string())
             } else {
                 let (name, plus) = with_sum(inside)?;
-                Tag::Variable(name, plus)
+                TemplateTag::Variable(name, plus)
             }
         }
     };
@@ -241,26 +241,26 @@ fn beginning(text: &str) -> &str {
 }
 
 /// Parses the braces tag at the start of the text. `escaped` counts the open `{{`: without one, a `}}` may end JSON.
-fn braces(text: &str, escaped: &mut usize, known: &dyn Fn(&str) -> bool) -> Option<(Tag, usize)> {
+fn braces(text: &str, escaped: &mut usize, known: &dyn Fn(&str) -> bool) -> Option<(TemplateTag, usize)> {
     if text.starts_with("{{") {
         *escaped += 1;
-        return Some((Tag::Literal("{"), 2));
+        return Some((TemplateTag::Literal("{"), 2));
     }
     if *escaped > 0 && text.starts_with("}}") {
         *escaped -= 1;
-        return Some((Tag::Literal("}"), 2));
+        return Some((TemplateTag::Literal("}"), 2));
     }
     let inside = beginning(text.strip_prefix('{')?);
     let close = inside.find('}')?;
     let (inside, length) = (&inside[..close], close + 2);
     if inside == "end_if" {
-        return Some((Tag::End, length));
+        return Some((TemplateTag::End, length));
     }
     if let Some(name) = inside.strip_prefix("if_").filter(|name| is_name(name)) {
-        return Some((Tag::If(name.to_string()), length));
+        return Some((TemplateTag::If(name.to_string()), length));
     }
     let (name, plus) = with_sum(inside).filter(|(name, _)| known(name))?;
-    Some((Tag::Variable(name, plus), length))
+    Some((TemplateTag::Variable(name, plus), length))
 }
 
 /// Parses `name`, `name + 1` or `name - 1`.

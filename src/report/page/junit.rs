@@ -82,7 +82,7 @@ struct Problem {
 }
 
 /// A run, while its test cases are collected.
-struct Cases<'a> {
+struct TestCases<'a> {
     document: &'a Document<'a>,
     papers: HashMap<(u32, u32), &'a AttemptTexts>,
     tries: BTreeMap<u32, Vec<Try<'a>>>,
@@ -101,7 +101,7 @@ fn suite(document: &Document<'_>, several: bool) -> TestSuite {
     suite.add_property(Property::new("run", summary.run.to_string()));
     suite.add_property(Property::new("chain", valid(&summary.chain)));
     let ledger = EvalLedger::of_events(document.events);
-    let mut cases = if ledger.facts.is_some() { of_evaluation(&ledger) } else { Cases::of(document).all() };
+    let mut cases = if ledger.facts.is_some() { of_evaluation(&ledger) } else { TestCases::of(document).all() };
     cases.push(whole(document));
     for mut case in cases {
         case.set_classname(valid(&name));
@@ -227,7 +227,7 @@ impl Problem {
     }
 }
 
-impl<'a> Cases<'a> {
+impl<'a> TestCases<'a> {
     fn of(document: &'a Document<'a>) -> Self {
         let papers = document.papers.iter().map(|paper| ((paper.at.step, paper.at.attempt), paper)).collect();
         let mut cases = Self { document, papers, tries: BTreeMap::new(), skipped: HashMap::new() };

@@ -15,7 +15,7 @@ const BARS: usize = 40;
 
 /// A round, or an attempt of a run without rounds.
 #[derive(Debug, Default)]
-struct Part {
+struct PlotPart {
     name: String,
     attempts: u32,
     took_ms: u64,
@@ -35,7 +35,7 @@ pub(super) struct Plot {
     pub(super) values: Vec<Option<f64>>,
 }
 
-impl Part {
+impl PlotPart {
     fn add(&mut self, document: &Document<'_>, at: &At, outcome: &AttemptOutcome, finished: &Finished) {
         self.attempts += 1;
         self.took_ms = self.took_ms.saturating_add(finished.took_ms);
@@ -52,8 +52,8 @@ impl Part {
 }
 
 /// Returns the rounds of the outermost groups.
-fn rounds(document: &Document<'_>) -> Vec<Part> {
-    let (mut parts, mut open, mut groups) = (Vec::<Part>::new(), None, Vec::new());
+fn rounds(document: &Document<'_>) -> Vec<PlotPart> {
+    let (mut parts, mut open, mut groups) = (Vec::<PlotPart>::new(), None, Vec::new());
     for event in document.events {
         match &event.event {
             EventKind::RoundStarted { group, round, rounds }
@@ -64,7 +64,7 @@ fn rounds(document: &Document<'_>) -> Vec<Part> {
                     groups.push(*group);
                 }
                 let name = if groups.len() > 1 { format!("{round} of group {group}") } else { round.to_string() };
-                parts.push(Part { name, ..Part::default() });
+                parts.push(PlotPart { name, ..PlotPart::default() });
             }
             EventKind::RoundFinished { group, .. } if open == Some(*group) => open = None,
             EventKind::AttemptFinished { at, outcome, finished, .. } if open.is_some() => {
@@ -79,12 +79,12 @@ fn rounds(document: &Document<'_>) -> Vec<Part> {
 }
 
 /// Returns the attempts, if any step has more than one.
-fn attempts(document: &Document<'_>) -> Vec<Part> {
+fn attempts(document: &Document<'_>) -> Vec<PlotPart> {
     let (mut parts, mut repeats) = (Vec::new(), false);
     for event in document.events {
         if let EventKind::AttemptFinished { at, outcome, finished, .. } = &event.event {
             repeats |= at.attempt > 1;
-            let mut part = Part { name: format!("{}.{}", at.step, at.attempt), ..Part::default() };
+            let mut part = PlotPart { name: format!("{}.{}", at.step, at.attempt), ..PlotPart::default() };
             part.add(document, at, outcome, finished);
             parts.push(part);
         }
@@ -94,8 +94,8 @@ fn attempts(document: &Document<'_>) -> Vec<Part> {
 
 /// Returns the value of each bar: the mean of its parts, as far as they are known.
 #[expect(clippy::cast_precision_loss, reason = "only for a drawing")]
-fn means(bars: &[&[Part]], value: impl Fn(&Part) -> Option<f64>) -> Vec<Option<f64>> {
-    let mean = |parts: &&[Part]| {
+fn means(bars: &[&[PlotPart]], value: impl Fn(&PlotPart) -> Option<f64>) -> Vec<Option<f64>> {
+    let mean = |parts: &&[PlotPart]| {
         let known: Vec<f64> = parts.iter().filter_map(&value).collect();
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
     };
@@ -110,7 +110,7 @@ pub(super) fn whole(value: f64) -> u64 {
 
 /// Returns the plots that say something: with two known values, of which one is not zero as it is shown.
 #[expect(clippy::cast_precision_loss, reason = "only for a drawing")]
-fn plots(unit: &str, bars: &[&[Part]]) -> Vec<Plot> {
+fn plots(unit: &str, bars: &[&[PlotPart]]) -> Vec<Plot> {
     let says = |plot: &Plot| {
         let nothing = (plot.words)(0.0);
         let known = || plot.values.iter().flatten();
@@ -134,7 +134,7 @@ fn plots(unit: &str, bars: &[&[Part]]) -> Vec<Plot> {
         words: |value| thousands(whole(value)),
         values: means(bars, |part| part.tokens.map(|tokens| tokens as f64)),
     };
-    let most = |parts: &&[Part]| {
+    let most = |parts: &&[PlotPart]| {
         let checked = parts.iter().filter(|part| !part.errors.is_empty());
         checked.map(|part| part.errors.values().sum::<usize>()).max().map(|errors| errors as f64)
     };
@@ -158,7 +158,7 @@ pub(super) fn plotted(document: &Document<'_>, prefix: &str) -> Markup {
         _ => ("attempt", attempts(document)),
     };
     let each = parts.len().div_ceil(BARS).max(1);
-    let bars: Vec<&[Part]> = parts.chunks(each).collect();
+    let bars: Vec<&[PlotPart]> = parts.chunks(each).collect();
     let names: Vec<String> = bars.iter().filter_map(|parts| named(parts)).collect();
     let plots = plots(unit, &bars);
     if plots.is_empty() {
@@ -166,7 +166,7 @@ pub(super) fn plotted(document: &Document<'_>, prefix: &str) -> Markup {
     }
     let heading = if unit == "round" { "Round by round" } else { "Attempt by attempt" };
     let units = if each > 1 { format!("{unit}s") } else { unit.to_string() };
-    let attempts = |parts: &&[Part]| parts.iter().map(|part| part.attempts).sum::<u32>();
+    let attempts = |parts: &&[PlotPart]| parts.iter().map(|part| part.attempts).sum::<u32>();
     let counts = (unit == "round" || each > 1).then(|| bars.iter().map(attempts).collect::<Vec<_>>());
     let content = html! {
         @if each > 1 {
@@ -217,7 +217,7 @@ pub(super) fn drawn(
 }
 
 /// Returns the name of a bar: `3`, or `1 to 25`.
-fn named(parts: &[Part]) -> Option<String> {
+fn named(parts: &[PlotPart]) -> Option<String> {
     match parts {
         [] => None,
         [part] => Some(part.name.clone()),

@@ -17,7 +17,7 @@ pub enum Health {
 
 /// One thing that `doctor` checked.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub struct Finding {
+pub struct DoctorFinding {
     /// The name of what was checked.
     pub name: String,
     /// Its state: `good`, `absent` or `bad`.
@@ -28,7 +28,7 @@ pub struct Finding {
 
 /// Returns all findings, one on each line.
 #[must_use]
-pub fn doctor(heading: &str, findings: &[Finding], paint: Paint) -> String {
+pub fn doctor(heading: &str, findings: &[DoctorFinding], paint: Paint) -> String {
     let widest = findings.iter().map(|finding| width(&finding.name)).max().unwrap_or(0);
     let lines = findings.iter().map(|finding| {
         let sign = match finding.health {
