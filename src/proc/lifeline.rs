@@ -33,6 +33,8 @@ use std::time::{Duration, Instant};
 
 /// How long the lifeline tries to end the tree before it gives up.
 const SWEEP: Duration = Duration::from_secs(10);
+/// The most that one check counts: while we are stopped, nothing can end.
+const LONGEST_LOOK: Duration = Duration::from_millis(100);
 /// How long to wait between two checks of the tree, in nanoseconds.
 const SWEEP_PAUSE_NS: i64 = 5_000_000;
 /// After this many failed waits in a row, the lifeline gives up.
@@ -405,8 +407,9 @@ impl Lifeline {
         }
         // A process may fork while we list, and one in a system call may take time to die: check again, but not
         // forever.
-        let (mut quiet_looks, until) = (0, Instant::now() + SWEEP);
+        let (mut quiet_looks, mut spent) = (0, Duration::ZERO);
         loop {
+            let began = Instant::now();
             let tree = self.tree();
             signal_all(&tree, Signal::KILL);
             let gone = loop {
@@ -421,7 +424,7 @@ impl Lifeline {
             if gone && (self.lineage.is_none() || quiet_looks == 2) {
                 break;
             }
-            if Instant::now() > until {
+            if spent > SWEEP {
                 name_the_living(&mut leftovers, self.tree());
                 break;
             }
@@ -429,6 +432,7 @@ impl Lifeline {
             let _ = poll(&mut [PollFd::new(&self.signalled, PollFlags::IN)], Some(&pause));
             let mut bytes = [0; 64];
             while matches!((&self.signalled).read(&mut bytes), Ok(1..)) {}
+            spent += began.elapsed().min(LONGEST_LOOK);
         }
         leftovers.retain(|left| left.pid != agent || !self.exited);
         leftovers
