@@ -26,6 +26,16 @@ pub(crate) fn place(tasks: u32, worker: &str) -> (Place, String) {
     (place, hub)
 }
 
+/// Makes the hub something that git does not know. A git that is writing there at the moment can finish: if the
+/// directory were moved, its lock file would stay.
+pub(crate) fn take_away(hub: &str) {
+    fs::rename(format!("{hub}/HEAD"), format!("{hub}/HEAD.gone")).unwrap();
+}
+
+pub(crate) fn bring_back(hub: &str) {
+    fs::rename(format!("{hub}/HEAD.gone"), format!("{hub}/HEAD")).unwrap();
+}
+
 /// Starts the program in the other clone.
 pub(crate) fn there<'a>(place: &'a Place, words: &[&str]) -> Running<'a> {
     Running::of(place.command(words).current_dir(place.path("tmp/other")).spawn().unwrap(), place)
@@ -194,10 +204,10 @@ fn a_hub_that_cannot_be_reached_for_a_while_gets_everything_later() {
     let (place, hub) = place(2, WAITS);
     let batch = place.start(&RUN);
     place.wait_for(&place.path("tmp/up-1"));
-    fs::rename(&hub, format!("{hub}.gone")).unwrap();
+    take_away(&hub);
     fs::write(place.path("tmp/go"), "").unwrap();
     place.until(|| crate::batch::hub(&place, &["log", "--oneline", "forkhestra/line"]).lines().count() > 1);
-    fs::rename(format!("{hub}.gone"), &hub).unwrap();
+    bring_back(&hub);
     batch.end().code(0);
     assert_eq!((landed(&place).len(), statuses(&place)), (2, vec!["completed".to_string(); 2]));
 }
@@ -207,7 +217,7 @@ fn a_batch_whose_hub_stays_unreachable_says_so_and_the_next_one_brings_its_work(
     let (place, hub) = place(1, WAITS);
     let batch = place.start(&RUN);
     place.wait_for(&place.path("tmp/up-1"));
-    fs::rename(&hub, format!("{hub}.gone")).unwrap();
+    take_away(&hub);
     fs::write(place.path("tmp/go"), "").unwrap();
     let ran = batch.end();
     assert!(
@@ -215,7 +225,7 @@ fn a_batch_whose_hub_stays_unreachable_says_so_and_the_next_one_brings_its_work(
         "{}",
         ran.stderr
     );
-    fs::rename(format!("{hub}.gone"), &hub).unwrap();
+    bring_back(&hub);
     // A push that was under way when the hub went away may still hold a lock.
     place.until(|| {
         let ran = place.command(&RUN).output().unwrap();

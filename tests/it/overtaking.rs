@@ -1,7 +1,7 @@
 //! What must not happen to shared tasks when batches are refused, lost, cut off from the hub, or come back.
 
 use crate::batch::WRITES;
-use crate::integrator::{RUN, WAITS, landed, of_hub, place, statuses, there};
+use crate::integrator::{RUN, WAITS, bring_back, landed, of_hub, place, statuses, take_away, there};
 use crate::support::{Place, git};
 use std::fs;
 
@@ -36,10 +36,10 @@ fn a_batch_that_was_cut_off_and_overtaken_calls_nothing_completed_that_the_hub_l
     let batch = place.start(&RUN);
     place.wait_for(&place.path("tmp/up-1"));
     place.until(|| statuses(&place) == ["in_progress"]);
-    fs::rename(&hub, format!("{hub}.gone")).unwrap();
+    take_away(&hub);
     fs::write(place.path("tmp/go"), "").unwrap();
     batch.end().code(1);
-    fs::rename(format!("{hub}.gone"), &hub).unwrap();
+    bring_back(&hub);
     place.run(&["task", "add", "Task 2", "--hub", "origin"]).code(0);
     // The other batch lands the second task alone.
     there(&place, &[&RUN[..], &["--wait", "2"]].concat()).end().code(0);
@@ -140,9 +140,9 @@ fn a_batch_that_waits_outlives_a_hub_that_is_away_for_a_moment() {
     let waiting = crate::support::Running::of(waiting, &place);
     let said = |words: &str| fs::read_to_string(&log).unwrap().contains(words);
     place.until(|| said("waiting: a batch of n on"));
-    fs::rename(&hub, format!("{hub}.gone")).unwrap();
+    take_away(&hub);
     place.until(|| said("cannot") || said("failed"));
-    fs::rename(format!("{hub}.gone"), &hub).unwrap();
+    bring_back(&hub);
     fs::write(place.path("tmp/go"), "").unwrap();
     let mut first = first;
     let _ = first.child.wait().unwrap();
