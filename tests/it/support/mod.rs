@@ -60,6 +60,9 @@ pub(crate) struct Place {
     variables: Vec<(String, String)>,
 }
 
+/// After this time, a program that should have ended never will.
+const ENDLESS: std::time::Duration = std::time::Duration::from_mins(5);
+
 /// The seam that finds processes as on macOS.
 const WEAKER: &str = "FORKHESTRA_TEST_NO_SUBREAPER";
 
@@ -422,9 +425,16 @@ impl<'a> Running<'a> {
         self.child.wait().unwrap().code()
     }
 
-    /// Waits for the end and for everything of the test to be gone.
+    /// Waits for the end and for everything of the test to be gone. What never ends is killed.
     pub(crate) fn end(mut self) -> Ran {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let (ended, hears) = std::sync::mpsc::channel::<()>();
+        let group = format!("-{}", self.child.id());
+        let watch = std::thread::spawn(move || {
+            if hears.recv_timeout(ENDLESS) == Err(std::sync::mpsc::RecvTimeoutError::Timeout) {
+                Command::new("kill").args(["-KILL", "--", &group]).status().unwrap();
+            }
+        });
         let errors = self.child.stderr.take().map(|mut pipe| {
             std::thread::spawn(move || {
                 pipe.read_to_end(&mut stderr).unwrap();
@@ -436,6 +446,8 @@ impl<'a> Running<'a> {
         }
         let stderr = errors.map(|errors| errors.join().unwrap()).unwrap_or_default();
         let status = self.child.wait().unwrap();
+        drop(ended);
+        watch.join().unwrap();
         self.place.assert_nothing_is_left();
         Ran { code: status.code(), stdout: self.place.plain(&stdout), stderr: self.place.plain(&stderr) }
     }
