@@ -1,8 +1,7 @@
 //! Finds the processes of an agent where orphans do not come to us (`Containment::Lineage`): by their session, by who
 //! forked them, by the token in their environment, and by the agent's pipes that they still hold.
 //!
-//! A process escapes only if it leaves the session and its parent ends before we look, if its environment cannot be
-//! read or was cleared, and if it has closed the agent's output: all three.
+//! A process escapes only if it escapes all four. docs/signals.md says when that is.
 
 use super::system::{PipeEnd, Process, all, has_variable, write_ends};
 use std::collections::{HashMap, HashSet};

@@ -179,8 +179,8 @@ pub(in crate::proc) fn all() -> HashMap<i32, Process> {
     pids.into_iter().filter_map(|pid| Some((pid, process(pid)?))).collect()
 }
 
-/// Returns the arguments and the environment that a process was started with (`KERN_PROCARGS2` of sysctl(3)); both
-/// empty for Apple's own programs, and for those of other users.
+/// Returns the arguments and the environment that a process was started with (`KERN_PROCARGS2` of sysctl(3)). The
+/// environment of Apple's own programs is empty; for processes of other users, both are.
 fn started_with(pid: i32) -> (Vec<u8>, Vec<u8>) {
     let mut name = [libc::CTL_KERN, libc::KERN_PROCARGS2, pid];
     let mut bytes = vec![0_u8; 1 << 20];

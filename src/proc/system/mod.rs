@@ -18,11 +18,10 @@ use rustix::process::{Pid, Signal};
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-pub(super) use this::{InputFile, SHOWS_NAMES, StopSignal, cpu_ticks};
 pub(super) use this::{
-    LISTEN_CLOEXEC, SEND_QUIETLY, adopt_orphans, all, children, die_with_parent, has_pidfds, input_file,
-    is_of_our_program, keep_awake, kill, lists_children, locks, name_ourselves, open_paths, own_files, pipe_end,
-    process, wait_for_end, widen, write_ends,
+    InputFile, LISTEN_CLOEXEC, SEND_QUIETLY, SHOWS_NAMES, StopSignal, adopt_orphans, all, children, cpu_ticks,
+    die_with_parent, has_pidfds, input_file, is_of_our_program, keep_awake, kill, lists_children, locks,
+    name_ourselves, open_paths, own_files, pipe_end, process, wait_for_end, widen, write_ends,
 };
 
 /// The most values that are collected from ancestors.
@@ -43,7 +42,7 @@ pub(super) struct Process {
     pub(super) start_time: u64,
     /// Never given to another process while the machine is up.
     pub(super) id: u64,
-    /// The `id` of the process that forked this one, if the system still knows it after that process has ended.
+    /// The `id` of the process that forked this one, as far as the system still knows it.
     pub(super) forked_by: Option<u64>,
 }
 
