@@ -15,9 +15,9 @@ pub enum ContractKind {
 }
 
 /// Returns the instructions for unattended work. For a loop they include the rule about the marker, in which the marker
-/// is never alone on a line.
+/// is never alone on a line. `tools` are the names of the tools that the agent is offered.
 #[must_use]
-pub fn contract(marker: Option<&str>, asked: ContractKind) -> String {
+pub fn contract(marker: Option<&str>, asked: ContractKind, tools: &[String]) -> String {
     if asked == ContractKind::Answer {
         return "You run unattended, started by a program. Nobody is watching and nobody can answer: do not ask questions. Do not \
                 change any files. Your last message is used as the answer, word for word: write only the answer in it, without \
@@ -48,6 +48,16 @@ pub fn contract(marker: Option<&str>, asked: ContractKind) -> String {
              to be fixed), dispute (a human must decide; say why), or skip (there is nothing to do).",
         );
     }
+    if !tools.is_empty() {
+        let judges = matches!(asked, ContractKind::Verdict(_));
+        let why = if judges {
+            "Call exactly one of them for your verdict, with each finding as an argument of its own, and then write the line as well"
+        } else {
+            "Use them for what they say; what you record takes effect when you have finished"
+        };
+        // Writing to a String cannot fail.
+        let _ = write!(text, "\n\nYou have these tools of forkhestra: {}. {why}.", tools.join(", "));
+    }
     if let Some(marker) = marker {
         // Writing to a String cannot fail.
         let _ = write!(
@@ -68,8 +78,8 @@ mod tests {
 
     #[test]
     fn the_contract_cannot_end_a_loop_by_its_echo() {
-        assert!(contract(Some(DEFAULT), ContractKind::Work).contains(DEFAULT));
-        assert_eq!(count_lines(contract(Some(DEFAULT), ContractKind::Work).as_bytes(), DEFAULT), 0);
-        assert!(!contract(None, ContractKind::Verdict(Form::Decision)).contains(DEFAULT));
+        assert!(contract(Some(DEFAULT), ContractKind::Work, &[]).contains(DEFAULT));
+        assert_eq!(count_lines(contract(Some(DEFAULT), ContractKind::Work, &[]).as_bytes(), DEFAULT), 0);
+        assert!(!contract(None, ContractKind::Verdict(Form::Decision), &[]).contains(DEFAULT));
     }
 }

@@ -14,6 +14,7 @@ mod lookup;
 mod output;
 mod placeholders;
 mod reader;
+mod tools;
 
 pub use allowed::{Allowed, allowed};
 pub use catalog::{Named, OWN_PROGRAM, backend, default_backend};
@@ -26,3 +27,4 @@ pub use lookup::{BUILT_IN_CHECKS, Found, lookup};
 pub use output::{Format, Report, Usage, UsageLimit};
 pub use placeholders::{fill, fill_list, level_words};
 pub use reader::Reader;
+pub use tools::{AttemptTool, PROGRAM, SERVER, ToolWords, tool_words, tools_of};

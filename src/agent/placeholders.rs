@@ -65,7 +65,8 @@ pub fn level_words(
     (arguments, environment)
 }
 
-fn repeated(word: &str, name: &str, values: &[String]) -> Option<Vec<String>> {
+/// Returns a word once for each value, if it contains this placeholder.
+pub(super) fn repeated(word: &str, name: &str, values: &[String]) -> Option<Vec<String>> {
     word.contains(name).then(|| values.iter().map(|value| word.replace(name, value)).collect())
 }
 

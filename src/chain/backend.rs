@@ -117,6 +117,18 @@ pub struct Level {
     pub root_env: IndexMap<String, String>,
 }
 
+/// How a backend is given an MCP server for a single call. An empty one is none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolServer {
+    /// Arguments; `{program}` is replaced by the path of forkhestra as a JSON string, `{tools}` by the names of the
+    /// tools, separated by commas. An argument with `{each-tool}` is repeated for each tool.
+    pub arguments: Vec<String>,
+    /// Environment variables, unless the user has set them.
+    pub env: IndexMap<String, String>,
+    /// How the model sees a tool: `mcp__forkhestra__{}`.
+    pub tool: String,
+}
+
 /// A backend: how it is run unattended, and which settings it accepts. In its arguments, `{}` is replaced by the value,
 /// `{json}` by the value as a JSON string, and an argument with `{each}` is repeated for each value of a list. A
 /// setting that is `None` is not supported, and using it is an error.
@@ -142,6 +154,8 @@ pub struct Backend {
     pub cli: IndexMap<&'static str, Vec<String>>,
     /// The permission levels that it supports.
     pub permissions: IndexMap<String, Level>,
+    /// How it is given the tools of an attempt.
+    pub mcp: Option<ToolServer>,
     /// How it names a command that may be run; `{}` is replaced by the command.
     pub command: Option<String>,
     /// The format of its output.
@@ -199,6 +213,7 @@ impl Backend {
             max_cost: self.max_cost.or(earlier.max_cost),
             cli,
             permissions,
+            mcp: self.mcp.or(earlier.mcp),
             command: self.command.or(earlier.command),
             output: self.output.or(earlier.output),
             tells_cost: self.tells_cost.or(earlier.tells_cost),

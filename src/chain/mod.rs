@@ -19,7 +19,7 @@ mod schema;
 mod show;
 mod validate;
 
-pub use backend::{Accounting, Backend, Delivery, Format, Level, Permissions, UsageReport};
+pub use backend::{Accounting, Backend, Delivery, Format, Level, Permissions, ToolServer, UsageReport};
 pub use batch::{EngineSettings, Landing, WorkspaceNeeds, WorkspaceSettings};
 pub use dsl::parse;
 pub use duration::{DurationError, parse_duration, show_duration};

@@ -1,6 +1,6 @@
 //! Converts a checked tree to agents, checks and chains. Whatever `check` has reported is ignored here.
 
-use super::backend::{Backend, Delivery, Format, Level, Permissions};
+use super::backend::{Backend, Delivery, Format, Level, Permissions, ToolServer};
 use super::dsl::parse_items;
 use super::duration::parse_duration;
 use super::errors;
@@ -260,6 +260,7 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
         max_cost: template("maxCost"),
         cli: cli_words(template),
         permissions: levels.collect(),
+        mcp: reader.get("mcp").map(tool_server),
         command: text("command"),
         output: text("output").and_then(|name| Format::named(&name)),
         tells_cost: reader.flag("tellsCost"),
@@ -277,6 +278,12 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
         start_timeout: reader.duration("startTimeout"),
         isolation: isolation(reader),
     }
+}
+
+fn tool_server(reader: Reader<'_>) -> ToolServer {
+    let arguments = reader.texts("arguments").unwrap_or_default().into_iter().map(|word| word.value).collect();
+    let tool = reader.text("tool").map_or_else(String::new, |text| text.value);
+    ToolServer { arguments, env: values(reader, "env"), tool }
 }
 
 fn values(reader: Reader<'_>, key: &str) -> IndexMap<String, String> {

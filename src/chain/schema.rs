@@ -2,7 +2,7 @@
 
 use super::keys::batch::{ENGINE, LANDING, NEEDS, WORKSPACE};
 use super::keys::shape::{Key, Object, Shape};
-use super::keys::{AGENT, BACKEND, CHAIN, CHECK, HOOKS, LEVEL, LIMITS, PERMISSIONS, ROOT, STEP, VARIABLE};
+use super::keys::{AGENT, BACKEND, CHAIN, CHECK, HOOKS, LEVEL, LIMITS, PERMISSIONS, ROOT, STEP, TOOL_SERVER, VARIABLE};
 use serde_json::{Map, Value, json};
 
 /// Returns the schema of chains.json, with its keys in a fixed order.
@@ -17,6 +17,7 @@ pub fn schema() -> Value {
         &ENGINE,
         &BACKEND,
         &PERMISSIONS,
+        &TOOL_SERVER,
         &LEVEL,
         &AGENT,
         &CHECK,

@@ -2,6 +2,7 @@
 
 use crate::cli::checks::kinds;
 use crate::cli::eval::args::EvalArgs;
+use crate::cli::mcp::McpArgs;
 use crate::cli::options::{OutputArgs, RunOptions};
 use crate::cli::parse::deferred::Deferred;
 use crate::cli::runs::args::{DiffArgs, ReportArgs, RunsArgs};
@@ -221,6 +222,8 @@ pub(super) enum Verb {
     Completions(Deferred<CompletionsArgs>),
     /// Print the manual page of the program, or of a command
     Man(Deferred<ManArgs>),
+    /// Serve the Model Context Protocol (MCP) on standard input and output
+    Mcp(Deferred<McpArgs>),
     /// For agents: report that the work is ready to be checked and judged
     #[command(hide = true)]
     Submit(Deferred<NotesArgs>),
@@ -308,8 +311,11 @@ pub(super) struct InitArgs {
     /// Write the built-in templates and skills for editing instead; existing files are kept
     #[arg(long)]
     pub(super) templates: bool,
+    /// Write .claude/skills/forkhestra/SKILL.md instead, which tells your own agent how to run chains
+    #[arg(long, conflicts_with = "templates")]
+    pub(super) skill: bool,
     /// Import templates and skills from the directory of another tool, such as .foreman
-    #[arg(long, value_name = "DIR", conflicts_with = "templates")]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["templates", "skill"])]
     pub(super) from: Option<PathBuf>,
 }
 

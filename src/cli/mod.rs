@@ -10,6 +10,7 @@ mod eval;
 mod explain;
 mod init;
 mod list;
+mod mcp;
 mod options;
 mod owners;
 mod parse;
@@ -91,6 +92,7 @@ fn carry_out(world: &mut World, arguments: Vec<OsString>, detached: bool) -> Exi
         Verb::Approve(args) => verdict::record(world, Decision::Approve, args.notes.as_deref().unwrap_or_default()),
         Verb::Reject(args) => verdict::record(world, Decision::Reject, &args.notes),
         Verb::Skip(args) => verdict::record(world, Decision::Skip, args.notes.as_deref().unwrap_or_default()),
+        Verb::Mcp(args) => mcp::mcp(world, &common, &args),
         Verb::Report(args) => report::report(world, &common, &args),
         Verb::Completions(args) => shell::completions(world, &args),
         Verb::Man(args) => shell::man(world, &args),

@@ -3,7 +3,7 @@
 use crate::chain::Role;
 use crate::cli::task::errors::only_a_human;
 use crate::cli::verdict::in_an_iteration;
-use crate::journal::role_of_call;
+use crate::journal::caller;
 use crate::proc::{inherited, is_below_agent};
 use crate::source::{Diagnostic, Env};
 use crate::world::World;
@@ -22,8 +22,8 @@ pub(super) fn no_run_by_a_judge(world: &World) -> Result<(), Diagnostic> {
     let token =
         world.var("FORKHESTRA_TOKEN").and_then(|token| token.into_string().ok()).filter(|token| !token.is_empty());
     let result = world.var("FORKHESTRA_RESULT").map(PathBuf::from);
-    let role = token.zip(result).and_then(|(token, result)| role_of_call(&result, &token));
-    match role.as_deref().and_then(Role::named) {
+    let caller = token.zip(result).and_then(|(token, result)| caller(&result, &token));
+    match caller.map(|caller| caller.role) {
         Some(Role::Judge) => Err(Diagnostic::error("verdict/judge-run", "a judge may not start runs")
             .help("judge the work as it is: approve, reject, dispute or skip")),
         _ => Ok(()),

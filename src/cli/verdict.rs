@@ -3,9 +3,9 @@
 use crate::chain::Role;
 use crate::cli::respond::{Answered, answer};
 use crate::cli::task::args::DisputeVerb;
-use crate::journal::{Recorded, record_call, role_of_call};
+use crate::journal::{Caller, Recorded, caller, record_call};
 use crate::source::{Diagnostic, Env};
-use crate::verdict::{Decision, call_line};
+use crate::verdict::{Decision, RecordedCall};
 use crate::world::World;
 use std::path::PathBuf;
 
@@ -43,41 +43,67 @@ pub(super) fn dispute(world: &World, verb: &DisputeVerb) -> Option<Answered> {
     }
 }
 
-fn recorded(world: &World, decision: Decision, notes: &str) -> Result<(), Diagnostic> {
+/// The attempt that a process of an agent belongs to.
+pub(super) struct Attempt {
+    token: String,
+    result: PathBuf,
+    /// The agent.
+    pub(super) caller: Caller,
+}
+
+/// Returns the attempt that this process belongs to. `what` names the call.
+///
+/// # Errors
+/// Outside an attempt, or after its end.
+pub(super) fn attempt_of(world: &World, what: &str) -> Result<Attempt, Diagnostic> {
     let variable = |name: &str| world.var(name).filter(|value| !value.is_empty());
     let token = variable("FORKHESTRA_TOKEN").and_then(|token| token.into_string().ok());
     let result = variable("FORKHESTRA_RESULT").map(PathBuf::from);
-    let (Some(token), Some(result)) = (token, result) else { return Err(outside(decision)) };
-    let role = role_of_call(&result, &token).and_then(|role| Role::named(&role));
-    let Some(role) = role else { return Err(stale(decision)) };
-    if !decision.is_open_to(role) {
-        return Err(not_its_right(decision, role));
+    let (Some(token), Some(result)) = (token, result) else { return Err(outside(what)) };
+    let caller = caller(&result, &token).ok_or_else(|| stale(what))?;
+    Ok(Attempt { token, result, caller })
+}
+
+/// Records a call. `what` names it.
+///
+/// # Errors
+/// When the attempt has ended, or the call cannot be written.
+pub(super) fn record_in(attempt: &Attempt, what: &str, call: &RecordedCall) -> Result<(), Diagnostic> {
+    match record_call(&attempt.result, &attempt.token, &call.line()) {
+        Ok(Recorded::Yes) => Ok(()),
+        Ok(Recorded::Stale) => Err(stale(what)),
+        Err(error) => Err(Diagnostic::error("verdict/write", format!("`{what}` cannot be recorded: {error}"))
+            .help("write it instead: end your final message with a line VERDICT: and your decision")),
+    }
+}
+
+fn recorded(world: &World, decision: Decision, notes: &str) -> Result<(), Diagnostic> {
+    let attempt = attempt_of(world, decision.name())?;
+    if !decision.is_open_to(attempt.caller.role) {
+        return Err(not_its_right(decision, attempt.caller.role));
     }
     if matches!(decision, Decision::Reject | Decision::Dispute) && notes.trim().is_empty() {
         return Err(no_notes(decision));
     }
-    match record_call(&result, &token, &call_line(decision, notes)) {
-        Ok(Recorded::Yes) => Ok(()),
-        Ok(Recorded::Stale) => Err(stale(decision)),
-        Err(error) => Err(Diagnostic::error("verdict/write", format!("the verdict cannot be recorded: {error}"))
-            .help(format!("write it instead: end your final message with the line VERDICT: {}", decision.name()))),
-    }
+    record_in(&attempt, decision.name(), &RecordedCall::decision(decision, notes))
 }
 
-fn outside(decision: Decision) -> Diagnostic {
-    let help = match decision {
-        Decision::Dispute => "`forkhestra dispute list` shows the disputes; `forkhestra dispute resolve` decides one",
-        Decision::Submit | Decision::Done => {
+fn outside(what: &str) -> Diagnostic {
+    let help = match Decision::named(what) {
+        Some(Decision::Dispute) => {
+            "`forkhestra dispute list` shows the disputes; `forkhestra dispute resolve` decides one"
+        }
+        Some(Decision::Submit | Decision::Done) => {
             "`forkhestra task run` works on a task; `forkhestra task approve` marks it as completed"
         }
+        None => "leave --attempt out: `forkhestra mcp` is the server for your own session",
         _ => "to decide about a task yourself: forkhestra task approve | reject | skip ID",
     };
-    Diagnostic::error("verdict/outside", format!("`{}` is only for an agent that forkhestra runs", decision.name()))
-        .help(help)
+    Diagnostic::error("verdict/outside", format!("`{what}` is only for an agent that forkhestra runs")).help(help)
 }
 
-fn stale(decision: Decision) -> Diagnostic {
-    Diagnostic::error("verdict/stale", format!("the attempt that this `{}` belongs to has ended", decision.name()))
+fn stale(what: &str) -> Diagnostic {
+    Diagnostic::error("verdict/stale", format!("the attempt that this `{what}` belongs to has ended"))
         .help("its verdict was read when it ended; a later one does not count")
 }
 

@@ -5,12 +5,24 @@
 use super::error::JournalError;
 use super::folders::AttemptFolder;
 use super::store::token_digest;
+use crate::chain::Role;
+use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// The most that is read of a result file or of recorded calls, in bytes.
 const MOST: u64 = 1 << 20;
+
+/// The agent that may record calls with a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Caller {
+    /// Its role, which says what it may decide.
+    pub role: Role,
+    /// Whether it may propose tasks.
+    #[serde(default)]
+    pub proposes: bool,
+}
 
 /// The result of recording a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,12 +80,13 @@ impl AttemptFolder {
         folder.make_below([name.as_str()]).map(drop).map_err(|error| folder.refused(&name, error))
     }
 
-    /// Starts to record calls with this token. The first line names the role, which says what the agent may decide.
+    /// Starts to record calls with this token. The first line says who may record what.
     ///
     /// # Errors
     /// When the file cannot be created.
-    pub fn open_calls(&self, token: &str, role: &str) -> Result<(), JournalError> {
-        self.writable()?.write(&calls_file(token), format!("{{\"role\":\"{role}\"}}\n").as_bytes())
+    pub fn open_calls(&self, token: &str, caller: Caller) -> Result<(), JournalError> {
+        let line = serde_json::to_string(&caller).unwrap_or_default() + "\n";
+        self.writable()?.write(&calls_file(token), line.as_bytes())
     }
 
     /// Returns the recorded calls, and stops recording: a later call is stale.
@@ -108,12 +121,11 @@ fn read_text(path: &Path) -> Option<String> {
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the role of a token's attempt; `None` if the token is stale. `result` is the path of its result file.
+/// Returns who calls with this token; `None` if the token is stale. `result` is the path of its result file.
 #[must_use]
-pub fn role_of_call(result: &Path, token: &str) -> Option<String> {
+pub fn caller(result: &Path, token: &str) -> Option<Caller> {
     let text = read_text(&result.parent()?.join(calls_file(token)))?;
-    let first = text.lines().next()?.strip_prefix("{\"role\":\"")?;
-    Some(first.trim_end_matches("\"}").to_string())
+    serde_json::from_str(text.lines().next()?).ok()
 }
 
 /// Records one call, in a single write.

@@ -21,7 +21,7 @@ mod task_rows;
 mod tasks;
 
 pub use answers::{AnswerPlace, StoredAnswer};
-pub use calls::{Recorded, record_call, role_of_call, word_of_attempt};
+pub use calls::{Caller, Recorded, caller, record_call, word_of_attempt};
 pub use error::JournalError;
 pub use folders::{AttemptFolder, Transcript, WorkFile};
 pub use lock::{BusyLock, LockAttempt, LockHolder, QUEUE_TITLE, RunLock};

@@ -1,12 +1,13 @@
 //! The step of an agent: its program, arguments, environment and prompt.
 
-use super::backend::{Headless, backend_command, backend_fields, backend_of};
+use super::backend::{Headless, Task, backend_command, backend_fields, backend_of};
+use super::build::proposes_tasks;
 use super::context::{Context, Faults, Part, named_path, own_environment};
 use super::isolation::{check_environment, isolate};
 use super::secrets::{no_secret, with_secrets};
 use super::template::{around, missing_variables};
 use super::{EnvDelta, Found, Kind, PlannedIsolation, PlannedPrompt, PlannedStep, context, errors};
-use crate::agent::{ContractKind, Format, Named, OWN_PROGRAM, find_command};
+use crate::agent::{AttemptTool, ContractKind, Format, Named, OWN_PROGRAM, find_command, tools_of};
 use crate::chain::{Accounting, Agent, Command, Delivery, Entry, Form, LayerKind, Limit, Role, Step, UsageReport};
 use crate::marker::count_lines;
 use crate::prompt::{ChosenPrompt, Late, Level, Segment, expand_config, expand_prose, pick, read_prompt_file, text};
@@ -37,8 +38,6 @@ pub(super) fn plan_agent(
     let (level, picked) = pick(context.request.prompt, &step.prompt, &context.request.chain.prompt, &agent.prompt);
     let mut prompt = prompt_text(context, picked, level, &mut faults);
     let (role, form) = role_of(context, agent, &mut faults);
-    let asked = asked(context.request.part, role, form);
-    let looped = step.limit != Limit::Once && role == Role::Worker;
 
     // In an evaluation, the prompts come from its templates.
     let templated = context.request.part.is_none();
@@ -59,7 +58,8 @@ pub(super) fn plan_agent(
     let Some(named) = faults.many(backend_of(context, agent, at)) else { return Err(faults.0) };
     let is_silent = prompt.is_none() && level == Level::None && templated;
     faults.0.extend(is_silent.then(|| bare_cli(context, step, entry)).flatten());
-    let headless = named.map(|named| backend_command(context, named, agent, at, looped, asked, &mut faults));
+    let task = task_of(context, step, (role, form), grouped);
+    let headless = named.map(|named| backend_command(context, named, agent, at, &task, &mut faults));
     let deliver = match named {
         Some(named) => named.backend.deliver.unwrap_or(Delivery::Stdin),
         None => agent.deliver.unwrap_or(Delivery::Arg),
@@ -178,13 +178,25 @@ fn bare_cli(context: &Context<'_>, step: &Step, entry: Option<&Entry<Agent>>) ->
     is_cli.then(|| errors::cli_without_a_prompt(&step.name.at, &step.name.value, context.request.chain.name.as_deref()))
 }
 
-/// Returns what an agent is asked for.
-fn asked(part: Option<Part>, role: Role, form: Form) -> ContractKind {
-    match (part, role) {
+/// Returns what an agent is asked for, and how.
+fn task_of(context: &Context<'_>, step: &Step, (role, form): (Role, Form), grouped: bool) -> Task {
+    let asked = match (context.request.part, role) {
         (Some(Part::Answers), _) => ContractKind::Answer,
         (_, Role::Judge) => ContractKind::Verdict(form),
         (_, Role::Worker) => ContractKind::Work,
-    }
+    };
+    let looped = step.limit != Limit::Once && role == Role::Worker;
+    Task { asked, looped, tools: offered_tools(context, role, form, grouped) }
+}
+
+/// Returns the tools that an agent is offered: none where nobody reads what they record.
+fn offered_tools(context: &Context<'_>, role: Role, form: Form, grouped: bool) -> &'static [AttemptTool] {
+    let proposes = proposes_tasks(context.request);
+    let is_read = match role {
+        Role::Judge => form == Form::Decision,
+        Role::Worker => grouped || proposes || context.request.task.is_some(),
+    };
+    if is_read && context.request.part.is_none() { tools_of(role, proposes) } else { &[] }
 }
 
 /// Returns what an agent reports about its usage. A plain program is assumed to use nothing, unless its output says so.
@@ -363,6 +375,10 @@ fn environment(
     for (name, value) in backend.iter().flat_map(|(_, headless)| &headless.level_env) {
         settings.push(name.clone());
         set.push((name.clone(), text(value.as_str())));
+    }
+    for (name, value) in backend.iter().flat_map(|(_, headless)| &headless.tools_env) {
+        settings.push(name.clone());
+        set.push((name.clone(), value.clone()));
     }
     if !backend.is_some_and(|(_, headless)| headless.ours) {
         // The values of a user's backend may be secret, so only their names are shown.

@@ -3,8 +3,8 @@
 use super::context::{Context, Faults, named_path};
 use super::errors;
 use crate::agent::{
-    ContractKind, Named, OWN_PROGRAM, allowed, backend, contract, default_backend, fill, fill_list, find_command,
-    level_words,
+    AttemptTool, ContractKind, Named, OWN_PROGRAM, PROGRAM, allowed, backend, contract, default_backend, fill,
+    fill_list, find_command, level_words, tool_words,
 };
 use crate::chain::{Agent, CLI_KEYS, CliValue, CliValueKind, LayerKind, Level, Permissions};
 use crate::checks::Budget;
@@ -43,12 +43,22 @@ pub(super) fn backend_fields(agent: &Agent) -> impl Iterator<Item = (&'static st
     cli.chain(system).chain(agent.permissions.as_ref().map(|(_, at)| ("permissions", at.clone())))
 }
 
+/// What an agent is asked for, and how.
+pub(super) struct Task {
+    /// What it is asked to do.
+    pub(super) asked: ContractKind,
+    /// Whether it is started again until its marker.
+    pub(super) looped: bool,
+    /// The tools that it is offered, if its backend can be given any.
+    pub(super) tools: &'static [AttemptTool],
+}
+
 /// A headless command.
 pub(super) struct Headless {
     pub(super) program: Option<PathBuf>,
     pub(super) argv: Vec<String>,
-    /// The arguments that pass on the rest of the cost limit.
-    pub(super) budget: Vec<Vec<Segment>>,
+    /// The arguments with values that are known only during the run: its tools, the rest of the cost limit.
+    pub(super) late: Vec<Vec<Segment>>,
     pub(super) start_timeout: Option<Duration>,
     /// Arguments after those of the agent and the step.
     pub(super) last: Vec<String>,
@@ -56,6 +66,8 @@ pub(super) struct Headless {
     pub(super) env: Vec<(String, String)>,
     /// Environment variables that express the permissions, whatever else is set.
     pub(super) level_env: Vec<(String, String)>,
+    /// Environment variables that offer it tools, unless the user has set them.
+    pub(super) tools_env: Vec<(String, Vec<Segment>)>,
     /// Whether the backend is built in, so that its values may be shown.
     pub(super) ours: bool,
     /// The meanings of exit codes, one per line.
@@ -68,7 +80,7 @@ pub(super) struct Headless {
 impl Headless {
     /// Returns the arguments that come before the agent's own.
     pub(super) fn words(&self) -> Vec<Vec<Segment>> {
-        self.argv.iter().map(|word| text(word.as_str())).chain(self.budget.iter().cloned()).collect()
+        self.argv.iter().map(|word| text(word.as_str())).chain(self.late.iter().cloned()).collect()
     }
 }
 
@@ -88,11 +100,10 @@ pub(super) fn backend_command(
     named: Named<'_>,
     agent: &Agent,
     at: &Place,
-    looped: bool,
-    asked: ContractKind,
+    task: &Task,
     faults: &mut Faults,
 ) -> Headless {
-    let backend = named.backend;
+    let (backend, asked) = (named.backend, task.asked);
     let mut argv = backend.arguments.clone().unwrap_or_default();
     let env: Vec<(String, String)> = backend.env.clone().into_iter().collect();
     let mut level_env = Vec::new();
@@ -108,7 +119,12 @@ pub(super) fn backend_command(
             level_env.extend(level.root_env.clone());
         }
     }
-    let system = system_prompt(context, agent, looped, asked, faults);
+    // A variable that the user has set for the same purpose is kept, and the agent gets no tools.
+    let is_free = |(name, _): &(String, String)| context.env.var(name).is_none() && !agent.env.contains_key(name);
+    let tools =
+        tool_words(backend, task.tools).filter(|tools| !tools.names.is_empty() && tools.env.iter().all(is_free));
+    let tools = tools.unwrap_or_default();
+    let system = system_prompt(context, agent, task, &tools.names, faults);
     let keeps_own = backend.own_instructions.as_deref().is_some_and(|own| has_own_instructions(context, own, at));
     let preface = match (backend.system_prompt.as_ref().filter(|_| !keeps_own), system) {
         (Some(words), Some(system)) => {
@@ -146,9 +162,12 @@ pub(super) fn backend_command(
     let ours = context.request.config.backends.get(named.name).is_some_and(|entry| entry.layer == LayerKind::BuiltIn);
     let exits = backend.exits.clone().unwrap_or_default();
     let limited = context.request.settings.limits.clone().or(context.request.config.limits.clone()).cost.is_some();
-    let budget = backend.max_cost.iter().flatten().filter(|_| limited).map(|word| late(word, Late::Budget)).collect();
+    let budget = backend.max_cost.iter().flatten().filter(|_| limited).map(|word| late(word, "{}", Late::Budget));
+    let program_of = |word: &String| late(word, PROGRAM, Late::OwnProgram);
+    let late = tools.arguments.iter().map(program_of).chain(budget).collect();
+    let tools_env = tools.env.iter().map(|(name, value)| (name.clone(), program_of(value))).collect();
     let start_timeout = backend.start_timeout;
-    Headless { program, argv, budget, start_timeout, last, env, level_env, ours, exits, permissions, preface }
+    Headless { program, argv, late, start_timeout, last, env, level_env, tools_env, ours, exits, permissions, preface }
 }
 
 /// Returns whether the user has set the `[file, key]` of a settings file that forkhestra's instructions would replace.
@@ -164,9 +183,9 @@ fn has_own_instructions(context: &Context<'_>, own: &[String], at: &Place) -> bo
     own.filter_map(|line| line.split_once('=')).any(|(name, _)| name.trim().trim_matches('"') == key)
 }
 
-/// Returns an argument whose `{}` is replaced by a late value.
-fn late(word: &str, value: Late) -> Vec<Segment> {
-    let Some((before, after)) = word.split_once("{}") else { return text(word) };
+/// Returns an argument in which this placeholder is replaced by a late value.
+fn late(word: &str, placeholder: &str, value: Late) -> Vec<Segment> {
+    let Some((before, after)) = word.split_once(placeholder) else { return text(word) };
     let known = |part: &str| (!part.is_empty()).then(|| Segment::Text(part.into()));
     [known(before), Some(Segment::Late(value)), known(after)].into_iter().flatten().collect()
 }
@@ -237,10 +256,11 @@ fn level<'a>(
 fn system_prompt(
     context: &Context<'_>,
     agent: &Agent,
-    looped: bool,
-    asked: ContractKind,
+    task: &Task,
+    tools: &[String],
     faults: &mut Faults,
 ) -> Option<String> {
+    let asked = task.asked;
     let own = match (&agent.system_prompt_text, &agent.system_prompt) {
         (Some(said), _) => Some(said.value.clone()),
         (None, Some(name)) => {
@@ -249,7 +269,7 @@ fn system_prompt(
         }
         (None, None) => None,
     };
-    let mut contract = contract(looped.then_some(context.marker.as_str()), asked);
+    let mut contract = contract(task.looped.then_some(context.marker.as_str()), asked, tools);
     if context.request.settings.budgeted && asked == ContractKind::Work {
         let Budget { commands, test_runs, installs, .. } = context.request.settings.profile.budget();
         let install = if installs { "" } else { ", and install nothing" };

@@ -141,7 +141,7 @@ fn identity(fault: &Diagnostic) -> (String, Option<(String, usize)>) {
 }
 
 /// Returns whether this is the built-in chain `plan`, run without a task.
-fn proposes_tasks(request: &Request<'_>) -> bool {
+pub(super) fn proposes_tasks(request: &Request<'_>) -> bool {
     let ours = |name: &String| request.config.chains.get(name).is_some_and(|entry| entry.layer == LayerKind::BuiltIn);
     request.task.is_none() && request.chain.name.as_ref().is_some_and(|name| name == "plan" && ours(name))
 }

@@ -19,7 +19,7 @@ pub use format::{attempt_label, fitted, wait_words};
 pub use github::{GithubLog, step_summary};
 pub use page::html::{Refresh, html_page};
 pub use page::junit::junit;
-pub use page::{AttemptTexts, BatchPage, Document, markdown};
+pub use page::{AttemptTexts, BatchPage, Document, findings_of, markdown};
 pub use paint::Paint;
 pub use reasons::{go_on, reason, with_twice};
 pub use sinks::{Keeper, Ndjson, Sinks};

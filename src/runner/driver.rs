@@ -21,7 +21,7 @@ use crate::engine::{
     At, Effect, EventKind, Feedback, HighestAttempt, Input, Notice, Observer, RunOutcome, State, Stopwatch, Timer,
     Transition,
 };
-use crate::journal::{JournalError, OwnFolder, UnexpectedFile};
+use crate::journal::{Caller, JournalError, OwnFolder, UnexpectedFile};
 use crate::marker::count_lines;
 use crate::plan::{Kind, PlannedStep};
 use crate::proc::{AgentPipes, Launch, LifelineHandle, SpawnError, adopt_orphans, containment};
@@ -390,6 +390,7 @@ impl Driver<'_> {
             Late::Token => token.clone(),
             Late::Secret(number) => plan.secrets.value(number).to_string(),
             Late::Budget => budget.clone(),
+            Late::OwnProgram => serde_json::Value::from(self.context.world.own_program().to_string_lossy()).to_string(),
             Late::Result => folder.result_path(&token).display().to_string(),
         };
         let (format, discount) = match &step.kind {
@@ -402,7 +403,7 @@ impl Driver<'_> {
             self.context.observer.notice(&Notice::MarkerInPrompt { name: &at.name, lines: discount });
         }
         if let Some(role) = step.role() {
-            folder.open_calls(&token, role.name())?;
+            folder.open_calls(&token, Caller { role, proposes: plan.proposes_tasks })?;
         }
         let output = AttemptOutput::open(&folder, format, &plan.marker, discount, self.context.observer.pace())?;
         let stdin = step.prompt.as_ref().filter(|prompt| prompt.deliver == crate::chain::Delivery::Stdin);

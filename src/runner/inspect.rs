@@ -13,8 +13,8 @@ use crate::marker::is_marker_line;
 use crate::plan::{Kind, PlannedStep};
 use crate::prompt::Segment;
 use crate::verdict::{
-    Answer, Decision, ProposedTask, Quotable, Unclear, VerdictReading, VerdictSources, answers, proposed_tasks, read,
-    read_evaluation, stated, without_echo,
+    Answer, Decision, ProposedTask, Quotable, RecordedCall, Unclear, VerdictReading, VerdictSources, answers,
+    proposal_of_calls, proposed_tasks, read, read_evaluation, recorded_calls, stated, without_echo,
 };
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -90,6 +90,18 @@ impl Read {
         finished.errors = self.errors;
         self.said
     }
+}
+
+/// Returns a worker's answers: those that it recorded, and those of its message to other findings.
+fn all_answers(calls: &[RecordedCall], said: Vec<Answer>) -> Vec<Answer> {
+    let recorded = |call: &RecordedCall| match call {
+        RecordedCall::Answer { answer } => Some(answer.clone()),
+        _ => None,
+    };
+    let recorded: Vec<Answer> = calls.iter().filter_map(recorded).collect();
+    let is_new = |answer: &Answer| recorded.iter().all(|other| other.finding != answer.finding);
+    let others: Vec<Answer> = said.into_iter().filter(is_new).collect();
+    [recorded, others].concat()
 }
 
 impl Driver<'_> {
@@ -206,16 +218,17 @@ impl Driver<'_> {
         };
         // Must come before our own writes there.
         let planted = self.planted(folder);
-        let calls = folder.take_calls(token);
+        let calls = recorded_calls(&folder.take_calls(token));
         let file = folder.take_result(token);
         let plain = output.echoes();
         let message = if plain { without_echo(&output.message(), &before.prompt) } else { output.message() };
         let mut asks = false;
         if role == Role::Worker {
-            found.answers = answers(&message);
-            let proposal = file.as_deref().and_then(proposed_tasks).or_else(|| proposed_tasks(&message));
+            found.answers = all_answers(&calls, answers(&message));
             let proposes = self.context.plan.proposes_tasks;
-            let proposal = proposal.unwrap_or_default();
+            let proposal = proposal_of_calls(&calls).filter(|_| proposes);
+            let proposal = proposal.or_else(|| file.as_deref().and_then(proposed_tasks));
+            let proposal = proposal.or_else(|| proposed_tasks(&message)).unwrap_or_default();
             (found.tasks, found.unread, asks) = (proposal.tasks, proposal.unread, proposes);
         }
         // A marker next to a verdict adds nothing.

@@ -1,5 +1,6 @@
 //! Verdicts: reads each accepted form of a decision by an agent, and brings it into one normal form. Pure: no I/O.
 
+mod calls;
 mod doubt;
 mod echo;
 mod evaluation;
@@ -19,14 +20,15 @@ use serde::{Deserialize, Serialize};
 
 use substance::substance;
 
+pub use calls::{RecordedCall, recorded_calls};
 pub use echo::without_echo;
 pub use evaluation::{BadEvaluation, Evaluation, ScoreMode, evaluation, issue_words, read_evaluation, without_quoted};
 pub use findings::{Answer, answers, findings};
 pub use handoff::{HandoffError, handoff};
 pub use ledger::{FindingRow, Ledger};
-pub use object::{ProposedTask, VerdictObject, proposed_tasks};
+pub use object::{ProposedTask, VerdictObject, proposal_of_calls, proposed_tasks};
 pub use preference::{Preference, preference};
-pub use read::{Quotable, VerdictSources, call_line, read, stated};
+pub use read::{Quotable, VerdictSources, read, stated};
 
 /// A decision about the work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

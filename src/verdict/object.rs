@@ -1,5 +1,6 @@
 //! A verdict as a JSON object (schemas/verdict.schema.json), alone or within other text.
 
+use super::calls::RecordedCall;
 use super::span::object_at;
 use super::{Decision, Finding};
 use crate::marker::{FenceLine, Fences};
@@ -49,6 +50,14 @@ pub struct ProposedTask {
     pub needs: Needs,
 }
 
+impl ProposedTask {
+    /// Creates a proposed task. `tests` shows that it is done.
+    #[must_use]
+    pub fn new(title: String, spec: Option<String>, after: Vec<String>, tests: Option<String>) -> Self {
+        Self { title, spec, after, needs: Needs { tests } }
+    }
+}
+
 /// The requirements of a task.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -80,11 +89,26 @@ pub fn proposed_tasks(text: &str) -> Option<Proposal> {
             return Some(Proposal { tasks: Vec::new(), unread });
         }
     };
-    let mut proposal = Proposal::default();
     let Some(list) = value["tasks"].as_array() else {
-        proposal.unread.push("`tasks` is not a list".into());
-        return Some(proposal);
+        return Some(Proposal { tasks: Vec::new(), unread: vec!["`tasks` is not a list".into()] });
     };
+    Some(proposal_of(list))
+}
+
+/// Returns the tasks that a planner has recorded by calls, one each; `None` if there are none.
+#[must_use]
+pub fn proposal_of_calls(calls: &[RecordedCall]) -> Option<Proposal> {
+    let task = |call: &RecordedCall| match call {
+        RecordedCall::Task { task } => serde_json::to_value(task).ok(),
+        _ => None,
+    };
+    let list: Vec<Value> = calls.iter().filter_map(task).collect();
+    (!list.is_empty()).then(|| proposal_of(&list))
+}
+
+/// Reads a list of proposed tasks.
+fn proposal_of(list: &[Value]) -> Proposal {
+    let mut proposal = Proposal::default();
     for (index, one) in list.iter().enumerate() {
         match serde_json::from_value::<ProposedTask>(one.clone()) {
             // `task add` would refuse such a title.
@@ -110,7 +134,7 @@ pub fn proposed_tasks(text: &str) -> Option<Proposal> {
             proposal.unread.push(format!("`{}` comes after `{before}`, which is not a task of this plan", task.title));
         }
     }
-    Some(proposal)
+    proposal
 }
 
 /// Reads a list of strings. One string is a list of one, and null is an empty list.

@@ -1,14 +1,14 @@
 //! Reads a verdict from a recorded call, the result file, and an object or a line in the final message. One rule
 //! applies to all of them: when in doubt, it is not an approval.
 
+use super::calls::{RecordedCall, line_of, list_of};
 use super::doubt::{announcement, blocking_item, forbids, retraction};
 use super::handoff::Handoff;
 use super::line::{VerdictLine, Word, decision_lines};
 use super::object::{StatedObject, distinct, file_object, stated_objects};
 use super::substance::substance;
-use super::{Decision, Finding, ReadFrom, Severity, Unclear, Verdict, VerdictReading, findings, handoff};
+use super::{Decision, ReadFrom, Severity, Unclear, Verdict, VerdictReading, findings, handoff};
 use crate::chain::Role;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::HashSet;
 
@@ -20,8 +20,8 @@ const QUOTED: usize = 200;
 /// Everything that may contain a verdict.
 #[derive(Clone, Copy, Default)]
 pub struct VerdictSources<'a> {
-    /// The recorded calls, one JSON object per line.
-    pub calls: &'a str,
+    /// The recorded calls.
+    pub calls: &'a [RecordedCall],
     /// The content of the result file.
     pub file: Option<&'a str>,
     /// The final message. For a plain program, the end of its output without echoes of the prompt.
@@ -32,19 +32,6 @@ pub struct VerdictSources<'a> {
     pub given: &'a [Quotable],
     /// For a plain program: whether an approval counts only with the nonce, as a call or in a file.
     pub strict: bool,
-}
-
-/// A recorded call of a verdict command, such as `forkhestra approve`.
-#[derive(Serialize, Deserialize)]
-struct Call {
-    verdict: Decision,
-    notes: String,
-}
-
-/// Returns a recorded call as a line of its file.
-#[must_use]
-pub fn call_line(decision: Decision, notes: &str) -> String {
-    serde_json::to_string(&Call { verdict: decision, notes: notes.into() }).unwrap_or_default() + "\n"
 }
 
 /// Reads what an agent decided.
@@ -104,10 +91,7 @@ fn last_of(text: &str, most: usize) -> &str {
 
 fn gather(role: Role, heard: VerdictSources<'_>) -> Result<Verdict, Unclear> {
     let mut all: Vec<Verdict> = Vec::new();
-    for call in heard.calls.lines().filter_map(|line| serde_json::from_str::<Call>(line).ok()) {
-        let found = findings(&call.notes);
-        all.push(Verdict::new(call.verdict, call.notes, found, ReadFrom::Call));
-    }
+    all.extend(heard.calls.iter().filter_map(of_call));
     // For a worker, a call takes precedence: what it prints may come from anywhere.
     if all.is_empty() || role == Role::Judge {
         all.extend(elsewhere(role, heard, all.is_empty())?);
@@ -122,6 +106,16 @@ fn gather(role: Role, heard: VerdictSources<'_>) -> Result<Verdict, Unclear> {
     // The last call, or else the first of the others, in the order in which they are read.
     let calls = all.iter().filter(|verdict| verdict.from == ReadFrom::Call).count();
     all.into_iter().nth(calls.saturating_sub(1)).ok_or(Unclear::Nothing)
+}
+
+/// Returns the verdict of a call, if it holds one.
+fn of_call(call: &RecordedCall) -> Option<Verdict> {
+    let RecordedCall::Decision { verdict, notes, findings: given } = call else { return None };
+    if given.is_empty() {
+        return Some(Verdict::new(*verdict, notes.clone(), findings(notes), ReadFrom::Call));
+    }
+    let notes = format!("{}\n\n{notes}", list_of(given)).trim_end().to_string();
+    Some(Verdict::new(*verdict, notes, given.clone(), ReadFrom::Call))
 }
 
 /// Reads the result file and the final message. `alone` says that there is no recorded call.
@@ -411,12 +405,6 @@ fn of_file(text: &str) -> Result<Option<Verdict>, Unclear> {
         notes = format!("{notes}\n\n{more}").trim_start().to_string();
     }
     Ok(verdict(object.verdict, notes, found))
-}
-
-/// Returns a finding as a line of notes.
-fn line_of(finding: &Finding) -> String {
-    let place = finding.file.as_ref().map_or_else(String::new, |file| format!("{file}: "));
-    format!("- {place}{}", finding.title)
 }
 
 #[cfg(test)]

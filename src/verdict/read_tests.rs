@@ -1,7 +1,7 @@
 //! Every form of a verdict, and everything that only looks like one.
 
 use super::*;
-use crate::verdict::without_echo;
+use crate::verdict::{recorded_calls, without_echo};
 use proptest::prelude::*;
 
 fn of(role: Role, message: &str) -> String {
@@ -83,18 +83,18 @@ fn a_worker_is_never_read_into() {
 
 #[test]
 fn the_recorded_call_stands_first_and_what_disagrees_is_unclear() {
-    let approve = call_line(Decision::Approve, "fine");
-    let heard = |calls, file, message| {
+    let approve = [RecordedCall::decision(Decision::Approve, "fine")];
+    let heard = |calls: &[RecordedCall], file, message| {
         words(&read(Role::Judge, VerdictSources { calls, file, message, ..VerdictSources::default() }))
     };
     assert_eq!(heard(&approve, None, "no word"), "approve");
     assert_eq!(heard(&approve, Some(r#"{"verdict": "approve"}"#), "VERDICT: approve"), "approve");
     assert_eq!(heard(&approve, None, "bad\nVERDICT: reject"), "approve/reject");
-    assert_eq!(heard("", Some(r#"{"verdict": "reject", "notes": "n"}"#), ""), "reject");
-    assert_eq!(heard("", Some(" \n"), "VERDICT: approve"), "approve", "an empty file does not count");
-    assert_eq!(heard("", Some("{"), ""), "it is not valid JSON: EOF while parsing an object at line 1 column 1");
-    assert_eq!(heard("not a call\n", None, ""), "nothing");
-    let twice = call_line(Decision::Reject, "first") + &call_line(Decision::Reject, "second");
+    assert_eq!(heard(&[], Some(r#"{"verdict": "reject", "notes": "n"}"#), ""), "reject");
+    assert_eq!(heard(&[], Some(" \n"), "VERDICT: approve"), "approve", "an empty file does not count");
+    assert_eq!(heard(&[], Some("{"), ""), "it is not valid JSON: EOF while parsing an object at line 1 column 1");
+    assert_eq!(heard(&[], None, ""), "nothing");
+    let twice = ["first", "second"].map(|notes| RecordedCall::decision(Decision::Reject, notes));
     let VerdictReading::Clear(verdict) =
         read(Role::Judge, VerdictSources { calls: &twice, ..VerdictSources::default() })
     else {
@@ -105,12 +105,13 @@ fn the_recorded_call_stands_first_and_what_disagrees_is_unclear() {
 
 #[test]
 fn a_workers_call_outranks_what_it_prints_and_a_dispute_is_never_lost() {
-    let dispute = call_line(Decision::Dispute, "it contradicts itself");
-    let heard =
-        |calls, message| words(&read(Role::Worker, VerdictSources { calls, message, ..VerdictSources::default() }));
-    assert_eq!(heard(&dispute, "STATUS: REVIEW"), "dispute");
-    assert_eq!(heard("", "VERDICT: submit\nVERDICT: dispute"), "submit/dispute", "both from the same source");
-    assert_eq!(heard(&(call_line(Decision::Submit, "") + &dispute), ""), "dispute");
+    let dispute = RecordedCall::decision(Decision::Dispute, "it contradicts itself");
+    let heard = |calls: &[RecordedCall], message| {
+        words(&read(Role::Worker, VerdictSources { calls, message, ..VerdictSources::default() }))
+    };
+    assert_eq!(heard(std::slice::from_ref(&dispute), "STATUS: REVIEW"), "dispute");
+    assert_eq!(heard(&[], "VERDICT: submit\nVERDICT: dispute"), "submit/dispute", "both from the same source");
+    assert_eq!(heard(&[RecordedCall::decision(Decision::Submit, ""), dispute], ""), "dispute");
 }
 
 #[test]
@@ -161,6 +162,7 @@ fn an_echo_of_the_prompt_is_no_verdict() {
 proptest! {
     #[test]
     fn no_text_panics_and_no_prose_approves(text in ".{0,400}", calls in ".{0,80}") {
+        let calls = recorded_calls(&calls);
         let heard = VerdictSources { calls: &calls, file: Some(&text), message: &text, ..VerdictSources::default() };
         let _ = read(Role::Judge, heard);
         let prose: String = text.chars().filter(|next| !matches!(next, ':' | '-' | '{')).collect();

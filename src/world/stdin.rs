@@ -2,7 +2,7 @@
 
 use super::World;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, BufRead, IsTerminal, Read};
 
 impl World {
     /// Reads all of standard input.
@@ -21,6 +21,19 @@ impl World {
         let mut line = String::new();
         let _ = io::stdin().read_line(&mut line);
         line
+    }
+
+    /// Reads one line of a protocol from standard input; `None` at its end.
+    ///
+    /// # Errors
+    /// When it cannot be read, or the line has more than `longest` bytes.
+    pub fn read_message(&self, longest: u64) -> io::Result<Option<String>> {
+        let mut line = Vec::new();
+        io::stdin().lock().take(longest).read_until(b'\n', &mut line)?;
+        if !line.ends_with(b"\n") && line.len() as u64 >= longest {
+            return Err(io::ErrorKind::InvalidData.into());
+        }
+        Ok((!line.is_empty()).then(|| String::from_utf8_lossy(&line).into_owned()))
     }
 
     /// Reads one line of standard input without showing it on the terminal (termios(3), `ECHO`); empty at its end.

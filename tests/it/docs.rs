@@ -171,7 +171,7 @@ fn the_reference_is_that_of_the_schema() {
     for (name, object) in objects {
         let title = match name {
             "The file" => name.to_string(),
-            "limits" | "hooks" | "permissions" | "workspace" | "landing" | "needs" => format!("`{name}`"),
+            "limits" | "hooks" | "permissions" | "mcp" | "workspace" | "landing" | "needs" => format!("`{name}`"),
             name => format!("An entry: {name}"),
         };
         write!(text, "\n## {title}\n\n").unwrap();
@@ -258,7 +258,7 @@ fn kind(value: &serde_json::Value) -> String {
 }
 
 fn anchor(name: &str) -> String {
-    if ["limits", "hooks", "permissions", "workspace", "landing", "needs"].contains(&name) {
+    if ["limits", "hooks", "permissions", "mcp", "workspace", "landing", "needs"].contains(&name) {
         name.into()
     } else {
         format!("an-entry-{name}")

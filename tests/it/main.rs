@@ -54,6 +54,7 @@ mod layering;
 mod lifeline;
 mod limits;
 mod machines;
+mod mcp;
 mod mess;
 mod names;
 mod night;

@@ -20,6 +20,9 @@ const FILES: [(&str, &str); 3] = [
     ("forge/prompts/reviewer.md", include_str!("../../../forge/init/reviewer.md")),
 ];
 
+/// The skill that tells a person's own agent how to run chains.
+const SKILL: (&str, &str) = (".claude/skills/forkhestra/SKILL.md", include_str!("../../../forge/init/SKILL.md"));
+
 /// Writes the files. Existing files are never overwritten.
 pub(in crate::cli) fn init(world: &World, common: &Common, args: &InitArgs) -> Answered {
     let project = project(world, common);
@@ -28,6 +31,9 @@ pub(in crate::cli) fn init(world: &World, common: &Common, args: &InitArgs) -> A
     if args.templates {
         let ours = our_templates().into_iter().map(|(path, text)| (place(path), text.to_string()));
         return beside(world, &shell, &ours.collect::<Vec<_>>(), "");
+    }
+    if args.skill {
+        return beside(world, &shell, &[(PathBuf::from(SKILL.0), SKILL.1.to_string())], "");
     }
     if let Some(from) = &args.from {
         return take_over(world, &shell, &shell.join(from), &place);

@@ -5,7 +5,7 @@ use crate::source::Diagnostic;
 use clap::{Args, Command};
 use std::ffi::{OsStr, OsString};
 
-pub(in crate::cli) const VERBS: [&str; 31] = [
+pub(in crate::cli) const VERBS: [&str; 32] = [
     "run",
     "resume",
     "runs",
@@ -31,6 +31,7 @@ pub(in crate::cli) const VERBS: [&str; 31] = [
     "explain",
     "completions",
     "man",
+    "mcp",
     "submit",
     "approve",
     "reject",

@@ -22,11 +22,12 @@ use crate::hub::Hub;
 use crate::journal::{Journal, JournalError, LockAttempt, RunLock, snapshot_store};
 use crate::plan::Outline;
 use crate::report::{
-    Console, Paint, SummaryFacts, batch_json, next_of_part, quoted, reason, run as run_text, runs as runs_text,
-    summary_json, timeline,
+    Console, Paint, SummaryFacts, batch_json, findings_of, next_of_part, quoted, reason, run as run_text,
+    runs as runs_text, summary_json, timeline,
 };
 use crate::runner::{PrunedSnapshots, prune_snapshots};
 use crate::source::{Diagnostic, counted};
+use crate::verdict::FindingRow;
 use crate::world::World;
 use serde_json::json;
 use std::path::Path;
@@ -129,6 +130,7 @@ fn shown(
         shown["line"] = json!(batch.line);
     }
     shown["attempts"] = json!(attempts);
+    shown["findings"] = findings_of(events).iter().map(finding_json).collect();
     let ended = summary.totals.outcome.zip(outline);
     let why = ended.map(|(outcome, outline)| reason(outcome, &summary.totals, outline));
     let next = match row.batch {
@@ -148,6 +150,19 @@ fn shown(
     };
     shown["summary"] = summary_json(&summary, &facts);
     Ok(shown)
+}
+
+/// A finding as JSON.
+fn finding_json(row: &FindingRow) -> serde_json::Value {
+    json!({
+        "number": row.number,
+        "state": row.state,
+        "file": row.finding.file,
+        "line": row.finding.line,
+        "title": row.finding.title,
+        "severity": row.finding.severity,
+        "answer": row.answer,
+    })
 }
 
 /// The command line with which a person continues an agent's session.

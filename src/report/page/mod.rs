@@ -92,8 +92,14 @@ fn outputs(document: &Document<'_>, ledger: &EvalLedger) -> CaseTexts {
 
 /// Returns the findings of the judges, and their current states.
 pub(in crate::report) fn findings(document: &Document<'_>) -> Vec<FindingRow> {
+    findings_of(document.events)
+}
+
+/// Returns the findings of a run's judges from its events, and their current states.
+#[must_use]
+pub fn findings_of(events: &[Event]) -> Vec<FindingRow> {
     let mut state = State::default();
-    for event in document.events {
+    for event in events {
         state.evolve(&event.event);
     }
     state.ledger().rows()

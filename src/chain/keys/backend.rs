@@ -1,0 +1,157 @@
+//! The keys of `backends`.
+
+use super::shape::{Key, Object, Shape, key};
+use super::{CLI_KEYS, OUTPUTS, SANDBOX, WRAP, WRITABLE, with_cli_keys};
+
+const BACKEND_BEFORE: &[Key] = &[
+    key("aliases", Shape::Texts, "Other names of the backend."),
+    key("program", Shape::Text, "The name of the program on PATH, or its path."),
+    key("install", Shape::Text, "How to install the program, for people."),
+    key("arguments", Shape::Texts, "The arguments that are always passed, for unattended use."),
+    key(
+        "last",
+        Shape::Texts,
+        "Arguments that come after all others. Only a prompt that is passed as an argument follows them.",
+    ),
+    key(
+        "deliver",
+        Shape::Choice(&["arg", "stdin", "file"]),
+        "How the prompt is passed. `arg`: as the last argument; `stdin`: on standard input; `file`: as a file whose path is the last argument. Default: `stdin`.",
+    ),
+    key(
+        "systemPrompt",
+        Shape::Texts,
+        "The arguments that append to its system prompt. `{}` is replaced by the text, `{json}` by the text as a JSON string. Without them, the text goes at the head of the prompt.",
+    ),
+    key(
+        "maxCost",
+        Shape::Texts,
+        "The arguments that limit its cost. `{}` is replaced by the US dollars that are left of the limit `cost`.",
+    ),
+];
+const BACKEND_AFTER: &[Key] = &[
+    key(
+        "permissions",
+        Shape::One(&PERMISSIONS),
+        "The permission levels that it supports, each with its arguments and environment.",
+    ),
+    key(
+        "command",
+        Shape::Text,
+        "The form in which it expects a command that may be run: `Bash({}:*)`. `{}` is replaced by the command.",
+    ),
+    key(
+        "mcp",
+        Shape::One(&TOOL_SERVER),
+        "How it is given an MCP server for a single call, with the tools of an attempt: verdicts, answers, proposed tasks. `{}` turns them off.",
+    ),
+    key("output", Shape::Choice(&OUTPUTS), "The format of its output. Default: `plain`."),
+    key(
+        "tellsCost",
+        Shape::Flag,
+        "`false`: it does not report its cost, although other programs with its output format do.",
+    ),
+    key("env", Shape::TextMap, "Environment variables that are set, unless they are set already."),
+    key("unset", Shape::Texts, "Environment variables that are removed."),
+    key(
+        "ownInstructions",
+        Shape::Texts,
+        "One of its settings files, and the key in it that `systemPrompt` would replace. If the user has set that key, forkhestra's text goes at the head of the prompt instead. `${env:NAME:-default}` is substituted.",
+    ),
+    key(
+        "readsAgentsMd",
+        Shape::Flag,
+        "Whether it reads AGENTS.md by itself. If so, templates do not include that file.",
+    ),
+    key(
+        "slashCommands",
+        Shape::Flag,
+        "Whether it treats a prompt that begins with `/name` as a command of its own. If so, such a prompt is refused.",
+    ),
+    key(
+        "resume",
+        Shape::Texts,
+        "The arguments with which a person resumes its session; `{}` is replaced by the session.",
+    ),
+    key(
+        "credentials",
+        Shape::Texts,
+        "Environment variables and files, one of which holds its credentials. `doctor` checks that one of them is present.",
+    ),
+    key("version", Shape::Texts, "The arguments that print its version. Default: `--version`."),
+    key("knownGood", Shape::Texts, "The first and the last version that are known to work."),
+    key("help", Shape::Texts, "The arguments that list its options. Default: `--help`."),
+    key("exits", Shape::Texts, "What its exit codes mean: `53: its limit on turns was reached`."),
+    WRAP,
+    SANDBOX,
+    WRITABLE,
+    key(
+        "startTimeout",
+        Shape::Duration,
+        "The longest it may take to print its first bytes. After that it is stopped and started again, up to 3 times, and the iteration does not count. Only for a program that prints something when it starts. Default: none.",
+    ),
+];
+static BACKEND_KEYS: [Key; BACKEND_BEFORE.len() + CLI_KEYS.len() + BACKEND_AFTER.len()] =
+    with_cli_keys(BACKEND_BEFORE, true, BACKEND_AFTER);
+
+/// An entry of `backends`.
+pub(in crate::chain) static BACKEND: Object =
+    Object { name: "a backend", id: "backend", keys: &BACKEND_KEYS, required: &[], one_of: &[], text: None };
+
+/// The value of `permissions` of a backend.
+pub(in crate::chain) static PERMISSIONS: Object = Object {
+    name: "`permissions`",
+    id: "permissions",
+    keys: &[
+        key("read", Shape::One(&LEVEL), "Read files and query git."),
+        key("edit", Shape::One(&LEVEL), "Edit files of the project, run its checks, commit."),
+        key("full", Shape::One(&LEVEL), "Do anything, without being asked."),
+    ],
+    required: &[],
+    one_of: &[],
+    text: None,
+};
+
+/// A level of permissions.
+pub(in crate::chain) static LEVEL: Object = Object {
+    name: "a level of permissions",
+    id: "level",
+    keys: &[
+        key(
+            "arguments",
+            Shape::Texts,
+            "The arguments that set this level. `{reading}` and `{commands}` are replaced by the commands that may be run, separated by commas; `{judging}` is replaced by those for judges only (the verdict commands and the checks), which are in `{reading}` too. An argument with `{each-reading}`, `{each-judging}` or `{each-command}` is repeated for each command. An argument with `{git}`, the repository's `.git`, is left out if there is no repository.",
+        ),
+        key("env", Shape::TextMap, "Environment variables that set this level."),
+        key(
+            "rootEnv",
+            Shape::TextMap,
+            "Additional environment variables if forkhestra runs as root: some backends refuse this level as root.",
+        ),
+    ],
+    required: &[],
+    one_of: &[],
+    text: None,
+};
+
+/// The value of `mcp` of a backend.
+pub(in crate::chain) static TOOL_SERVER: Object = Object {
+    name: "`mcp`",
+    id: "mcp",
+    keys: &[
+        key(
+            "arguments",
+            Shape::Texts,
+            "The arguments that name the server. `{program}` is replaced by the path of forkhestra as a JSON string, to be run with the arguments `mcp --attempt`; `{tools}` by the names of the tools, separated by commas. An argument with `{each-tool}` is repeated for each tool.",
+        ),
+        key("env", Shape::TextMap, "Environment variables that name the server, unless they are set already."),
+        key(
+            "tool",
+            Shape::Text,
+            "The name under which the model sees a tool: `mcp__forkhestra__{}`. `{}` is replaced by the name.",
+        ),
+    ],
+    required: &[],
+    one_of: &[],
+    text: None,
+};
