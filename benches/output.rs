@@ -14,19 +14,22 @@ const ROUNDS: usize = 5;
 
 fn main() {
     let program = std::env::var("FORKHESTRA_BENCH_BIN").unwrap_or_else(|_| env!("CARGO_BIN_EXE_forkhestra").into());
-    let place = tempfile::tempdir_in(".").unwrap();
-    let folder = place.path();
+    // A directory that git ignores: every other file of a repository is snapshotted before an agent starts.
+    std::fs::create_dir_all("target").unwrap();
+    let place = tempfile::tempdir_in("target").unwrap();
+    let folder = &place.path().join("project");
+    std::fs::create_dir(folder).unwrap();
     let line = b"   Compiling forkhestra v0.1.0 (/home/me/project), and other things that agents say all day\n";
     let piece: Vec<u8> = line.iter().copied().cycle().take(1 << 20).collect();
-    let mut file = File::create(folder.join("output")).unwrap();
+    let mut file = File::create(place.path().join("output")).unwrap();
     (0..SIZE >> 20).for_each(|_| file.write_all(&piece).unwrap());
     file.sync_all().unwrap();
     std::fs::create_dir(folder.join("forge")).unwrap();
-    let config = r#"{ "agents": { "a": { "command": ["cat", "output"] } }, "chains": {} }"#;
+    let config = r#"{ "agents": { "a": { "command": ["cat", "../output"] } }, "chains": {} }"#;
     std::fs::write(folder.join("forge/chains.json"), config).unwrap();
     let (mut tee, mut ours, mut peak) = (f64::MAX, f64::MAX, 0.0_f64);
     for _ in 0..ROUNDS {
-        tee = tee.min(seconds("sh", &["-c", "cat output | tee log > /dev/null"], folder).0);
+        tee = tee.min(seconds("sh", &["-c", "cat ../output | tee log > /dev/null"], folder).0);
         std::fs::remove_file(folder.join("log")).unwrap();
         let (took, memory) = seconds(&program, &["a"], folder);
         std::fs::remove_dir_all(folder.join(".forkhestra")).unwrap();
