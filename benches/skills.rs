@@ -52,7 +52,8 @@ fn files(circle: bool) -> Memory {
 }
 
 fn main() {
-    let places = TemplateDirs { templates: "/t".into(), shared: "/t/skills".into(), root: "/".into() };
+    let places =
+        TemplateDirs { templates: "/t".into(), shared: "/t/skills".into(), discovered: Vec::new(), root: "/".into() };
     let (good, circle) = (files(false), files(true));
     let best = |work: &dyn Fn()| {
         let times = (0..ROUNDS).map(|_| {

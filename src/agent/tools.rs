@@ -54,7 +54,7 @@ pub const PROGRAM: &str = "{program}";
 /// How a backend is started so that its agent has tools. The words may contain [`PROGRAM`].
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolWords {
-    /// Arguments.
+    /// The arguments.
     pub arguments: Vec<String>,
     /// Environment variables, which replace none that the user has set.
     pub env: Vec<(String, String)>,

@@ -168,8 +168,8 @@ pub struct Backend {
     pub unset: Option<Vec<String>>,
     /// One of its settings files, and the key in it that `systemPrompt` would replace.
     pub own_instructions: Option<Vec<String>>,
-    /// Whether it reads AGENTS.md by itself.
-    pub reads_agents_md: Option<bool>,
+    /// The files and directories of a project that it reads by itself: `AGENTS.md`, `.claude/skills`.
+    pub reads: Option<Vec<String>>,
     /// Whether it treats a prompt that begins with `/name` as a command of its own.
     pub slash_commands: Option<bool>,
     /// The arguments with which a person resumes its session; `{}` is replaced by the session.
@@ -220,7 +220,7 @@ impl Backend {
             env: merged(earlier.env, self.env),
             unset: self.unset.or(earlier.unset),
             own_instructions: self.own_instructions.or(earlier.own_instructions),
-            reads_agents_md: self.reads_agents_md.or(earlier.reads_agents_md),
+            reads: self.reads.or(earlier.reads),
             slash_commands: self.slash_commands.or(earlier.slash_commands),
             resume: self.resume.or(earlier.resume),
             credentials: self.credentials.or(earlier.credentials),

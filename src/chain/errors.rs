@@ -405,3 +405,9 @@ pub(super) fn trust_of_a_project(at: &Place) -> Diagnostic {
         .at(at, "not allowed in a project's config")
         .help("set `trust` in your own config, ~/.config/forkhestra/chains.json")
 }
+
+pub(super) fn unused_agent(at: &Place, name: &str, why: &str) -> Diagnostic {
+    Diagnostic::warning("config/unused-agent", format!("the agent `{name}` is not used: {why}"))
+        .at(at, "this agent")
+        .help("to use it under another name: `\"agents\": { \"NAME\": { \"systemPrompt\": \"THIS FILE\" } }`")
+}

@@ -267,7 +267,7 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
         env: values(reader, "env"),
         unset: words("unset"),
         own_instructions: words("ownInstructions"),
-        reads_agents_md: reader.flag("readsAgentsMd"),
+        reads: words("reads"),
         slash_commands: reader.flag("slashCommands"),
         resume: words("resume"),
         credentials: words("credentials"),

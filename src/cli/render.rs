@@ -9,7 +9,7 @@ use crate::cli::run::{Typed, planned, said_by, said_of, task_of};
 use crate::context::{OF_WORK, TreeChanges};
 use crate::engine::At;
 use crate::journal::Journal;
-use crate::plan::{Overrides, PlannedPrompt, TaskFacts};
+use crate::plan::{Kind, Overrides, PlannedPrompt, SystemPart, TaskFacts};
 use crate::prompt::{Piece, Rendered};
 use crate::report::{Paint, explained, explained_json};
 use crate::runner::{AttemptContext, fill, uncommitted};
@@ -21,13 +21,16 @@ use std::path::Path;
 pub(super) fn render(world: &World, common: &Common, args: &RenderArgs) -> Answered {
     match rendered(world, common, args) {
         Err(faults) => Err(faults.into()),
-        Ok(rendered) if args.json => Ok(answer(&json_line(explained_json(&rendered)))),
-        Ok(rendered) if args.explain => Ok(answer(&explained(&rendered, Paint::for_stdout(world)))),
-        Ok(rendered) => Ok(answer(&rendered.text())),
+        Ok((rendered, system)) if args.json => Ok(answer(&json_line(explained_json(&rendered, &system)))),
+        Ok((rendered, system)) if args.explain => Ok(answer(&explained(&rendered, &system, Paint::for_stdout(world)))),
+        Ok((rendered, _)) => Ok(answer(&rendered.text())),
     }
 }
 
-fn rendered(world: &World, common: &Common, args: &RenderArgs) -> Result<Rendered, Vec<Diagnostic>> {
+/// The prompt, and the parts of the system prompt if that is passed apart.
+type Prompts = (Rendered, Vec<SystemPart>);
+
+fn rendered(world: &World, common: &Common, args: &RenderArgs) -> Result<Prompts, Vec<Diagnostic>> {
     let project = project(world, common);
     let (given, rest) = split(&args.words, &project.shell)?;
     if let [word, ..] = rest.as_slice() {
@@ -49,7 +52,13 @@ fn rendered(world: &World, common: &Common, args: &RenderArgs) -> Result<Rendere
     let wanted = prompt.around.iter().flat_map(|around| around.template.variables());
     let tells = wanted.into_iter().any(|name| OF_WORK.contains(&name.as_str()));
     let changed = tells.then(|| uncommitted(&project.root, scratch.path(), begun.as_deref())).flatten();
-    of(prompt, plan.task.as_ref(), &project.root, &at, changed.as_ref()).map_err(|why| vec![not_rendered(&why)])
+    let rendered = of(prompt, plan.task.as_ref(), &project.root, &at, changed.as_ref());
+    let rendered = rendered.map_err(|why| vec![not_rendered(&why)])?;
+    let system = match &step.kind {
+        Kind::Agent { system, .. } => system.clone(),
+        Kind::Check { .. } => Vec::new(),
+    };
+    Ok((rendered, system))
 }
 
 fn of(

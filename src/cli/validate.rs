@@ -78,6 +78,7 @@ fn faults(world: &World, project: &Project) -> Vec<Diagnostic> {
     const NOT_ITS_FAULT: [&str; 4] = ["vars/missing", "vars/environment", "agent/no-backend", "plan/template-variable"];
     let Project { root, config, .. } = project;
     let mut faults = config.faults.clone();
+    faults.extend(config.unused.clone());
     faults.extend(config.engines.values().flat_map(|entry| entry.faults.clone()));
     faults.extend(config.agents.values().flat_map(|entry| entry.faults.clone()));
     faults.extend(config.checks.values().flat_map(|entry| entry.faults.clone()));

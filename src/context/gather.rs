@@ -1,6 +1,7 @@
 //! Gathers the variables that a template names from the working tree, just before its agent starts. This never fails:
 //! anything missing is replaced by a fixed text.
 
+use super::instructions::{Instructions, concerned_files};
 use super::snapshots::Changed;
 use crate::source::counted;
 use ignore::WalkBuilder;
@@ -40,21 +41,34 @@ pub struct TreeChanges {
 /// The variables that describe the work so far.
 pub const OF_WORK: [&str; 3] = ["git_status_output", "git_diff_output", "modified_files_list"];
 
-/// Returns the values of those `wanted` variables that can be gathered. `spec` is the path of the specification,
-/// `title` the subject of the task, and `changes` what was done since the work began; `None` if unknown.
+/// What a task is about.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'a> {
+    /// The path of the specification, from the root; empty for none.
+    pub spec: &'a str,
+    /// The subject of the task.
+    pub title: &'a str,
+    /// What was done since the work began; `None` if unknown.
+    pub changes: Option<&'a TreeChanges>,
+}
+
+/// Returns the values of those `wanted` variables that can be gathered.
 #[must_use]
 pub fn gather(
     wanted: &BTreeSet<String>,
     root: &Path,
-    spec: &str,
-    title: &str,
-    changes: Option<&TreeChanges>,
+    subject: Subject<'_>,
+    instructions: &Instructions,
 ) -> IndexMap<String, String> {
+    let Subject { spec, title, changes } = subject;
     let mut gathered = IndexMap::new();
     for name in wanted {
         let value = match name.as_str() {
-            "agents_md_content" => read(&root.join("AGENTS.md"))
-                .unwrap_or_else(|| "No AGENTS.md found. Follow standard coding practices.".into()),
+            "agents_md_content" => {
+                let changed = changes.into_iter().flat_map(|changes| &changes.changed).map(|change| &change.path);
+                instructions.text(root, &concerned_files(root, spec, changed))
+            }
+            "skills" => instructions.skills(root),
             "source_file_content" | "spec" => specification(root, spec),
             "relevant_files_summary" => concerned(root, spec, title),
             "git_status_output" => or(changes.map(|changes| status(&changes.uncommitted)), "No uncommitted changes"),
@@ -68,7 +82,7 @@ pub fn gather(
 }
 
 /// Reads as much of a file as a prompt can ever show. A pipe or a device is not read, as it could block.
-fn read(path: &Path) -> Option<String> {
+pub(super) fn read(path: &Path) -> Option<String> {
     if !fs::metadata(path).ok()?.is_file() {
         return None;
     }
@@ -168,6 +182,11 @@ fn path_of(word: &str) -> &str {
     path
 }
 
+/// Returns the words of a text that may be paths.
+pub(super) fn named_in(text: &str) -> BTreeSet<&str> {
+    text.split(|next: char| next.is_whitespace() || SIGNS.contains(&next)).map(path_of).collect()
+}
+
 /// Lists the files that the specification names, those with a word of the title in their name, and the standard ones,
 /// with their sizes.
 fn concerned(root: &Path, spec: &str, title: &str) -> String {
@@ -184,8 +203,7 @@ fn concerned(root: &Path, spec: &str, title: &str) -> String {
         files.filter_map(|entry| Some(entry.path().strip_prefix(root).ok()?.to_str()?.to_string())).collect();
     let text = if spec.is_empty() { String::new() } else { read(&root.join(spec)).unwrap_or_default() };
     let text = format!("{title}\n{text}");
-    let named: BTreeSet<&str> =
-        text.split(|next: char| next.is_whitespace() || SIGNS.contains(&next)).map(path_of).collect();
+    let named = named_in(&text);
     let mut found: Vec<&String> = files.iter().filter(|file| named.contains(file.as_str())).collect();
     for word in title.split(|next: char| !next.is_alphanumeric()) {
         let word = word.to_lowercase();
@@ -232,7 +250,8 @@ mod tests {
             uncommitted: Vec::new(),
             unseen: vec!["sub/x".into()],
         };
-        gather(&[name.to_string()].into(), root, spec, "Fix the parser", Some(&work)).swap_remove(name).unwrap()
+        let subject = Subject { spec, title: "Fix the parser", changes: Some(&work) };
+        gather(&[name.to_string()].into(), root, subject, &Instructions::default()).swap_remove(name).unwrap()
     }
 
     #[test]
@@ -244,16 +263,12 @@ mod tests {
         assert_eq!(of("no.md", "source_file_content"), "Specification file not found: no.md");
         assert_eq!(of("", "git_status_output"), "No uncommitted changes");
         let names = ["git_diff_output".into(), "modified_files_list".into()].into();
-        let none = gather(&names, root.path(), "", "", None);
+        let nothing = |changes| Subject { spec: "", title: "", changes };
+        let none = gather(&names, root.path(), nothing(None), &Instructions::default());
         assert_eq!(none["git_diff_output"], "Not known: this is not a git repository, or git did not answer.");
         assert_eq!(none["modified_files_list"], none["git_diff_output"]);
-        let none = gather(
-            &names,
-            root.path(),
-            "",
-            "",
-            Some(&TreeChanges { diff: Some(String::new()), ..TreeChanges::default() }),
-        );
+        let none = TreeChanges { diff: Some(String::new()), ..TreeChanges::default() };
+        let none = gather(&names, root.path(), nothing(Some(&none)), &Instructions::default());
         assert_eq!(
             (none["git_diff_output"].as_str(), none["modified_files_list"].as_str()),
             ("No changes", "No files modified")

@@ -2,13 +2,15 @@
 
 mod gather;
 mod git_state;
+mod instructions;
 mod own_output;
 mod protected;
 mod repository;
 mod snapshots;
 mod worktree;
 
-pub use gather::{OF_WORK, TreeChanges, gather};
+pub use gather::{OF_WORK, Subject, TreeChanges, gather};
+pub use instructions::Instructions;
 pub use protected::{GuardWatch, Guarded, config_digest};
 pub use repository::{Repository, small};
 pub use snapshots::{Changed, FreshTree, Git, Snapshots, TreeOrigin};

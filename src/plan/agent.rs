@@ -117,6 +117,7 @@ pub(super) fn plan_agent(
             form,
             least: agent.min_score.as_ref().map(|(least, _)| *least),
             permissions: headless.as_ref().map(|headless| headless.permissions),
+            system: headless.as_ref().map_or_else(Vec::new, |headless| headless.system.clone()),
             exits: headless.as_ref().map_or_else(Vec::new, |headless| headless.exits.clone()),
         },
         limit: step.limit,

@@ -1,7 +1,7 @@
 //! The headless command of a backend: its arguments, its permissions, its system prompt.
 
 use super::context::{Context, Faults, named_path};
-use super::errors;
+use super::{SystemPart, errors};
 use crate::agent::{
     AttemptTool, ContractKind, Named, OWN_PROGRAM, PROGRAM, allowed, backend, contract, default_backend, fill,
     fill_list, find_command, level_words, tool_words,
@@ -9,7 +9,7 @@ use crate::agent::{
 use crate::chain::{Agent, CLI_KEYS, CliValue, CliValueKind, LayerKind, Level, Permissions};
 use crate::checks::Budget;
 use crate::prompt::{Late, Segment, expand_config, read_prompt_file, text};
-use crate::source::{Diagnostic, Place, Text};
+use crate::source::{Diagnostic, MarkdownHead, Place, Text};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -73,6 +73,8 @@ pub(super) struct Headless {
     /// The meanings of exit codes, one per line.
     pub(super) exits: Vec<String>,
     pub(super) permissions: Permissions,
+    /// The parts of the system prompt, if it is passed apart.
+    pub(super) system: Vec<SystemPart>,
     /// The system prompt, if it has to be at the head of the prompt.
     pub(super) preface: Option<String>,
 }
@@ -126,12 +128,13 @@ pub(super) fn backend_command(
     let tools = tools.unwrap_or_default();
     let system = system_prompt(context, agent, task, &tools.names, faults);
     let keeps_own = backend.own_instructions.as_deref().is_some_and(|own| has_own_instructions(context, own, at));
-    let preface = match (backend.system_prompt.as_ref().filter(|_| !keeps_own), system) {
-        (Some(words), Some(system)) => {
-            argv.extend(fill(words, &system));
-            None
+    let whole = system.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n\n");
+    let (system, preface) = match backend.system_prompt.as_ref().filter(|_| !keeps_own && !system.is_empty()) {
+        Some(words) => {
+            argv.extend(fill(words, &whole));
+            (system, None)
         }
-        (_, system) => system,
+        None => (Vec::new(), (!whole.is_empty()).then_some(whole)),
     };
     for key in &CLI_KEYS {
         let values = match (agent.cli.get(key.name), key.kind) {
@@ -167,7 +170,21 @@ pub(super) fn backend_command(
     let late = tools.arguments.iter().map(program_of).chain(budget).collect();
     let tools_env = tools.env.iter().map(|(name, value)| (name.clone(), program_of(value))).collect();
     let start_timeout = backend.start_timeout;
-    Headless { program, argv, late, start_timeout, last, env, level_env, tools_env, ours, exits, permissions, preface }
+    Headless {
+        program,
+        argv,
+        late,
+        start_timeout,
+        last,
+        env,
+        level_env,
+        tools_env,
+        ours,
+        exits,
+        permissions,
+        system,
+        preface,
+    }
 }
 
 /// Returns whether the user has set the `[file, key]` of a settings file that forkhestra's instructions would replace.
@@ -252,20 +269,23 @@ fn level<'a>(
     level
 }
 
-/// Returns the headless contract, followed by the agent's own system prompt.
+/// Returns the headless contract, followed by the agent's own system prompt; nothing if that cannot be read.
 fn system_prompt(
     context: &Context<'_>,
     agent: &Agent,
     task: &Task,
     tools: &[String],
     faults: &mut Faults,
-) -> Option<String> {
+) -> Vec<SystemPart> {
     let asked = task.asked;
     let own = match (&agent.system_prompt_text, &agent.system_prompt) {
-        (Some(said), _) => Some(said.value.clone()),
+        (Some(said), _) => Some((said.at.to_string(), said.value.clone())),
         (None, Some(name)) => {
-            let path = named_path(context, name, faults)?;
-            faults.one(read_prompt_file(context.files, &path, &name.at))
+            let Some(path) = named_path(context, name, faults) else { return Vec::new() };
+            let text = faults.one(read_prompt_file(context.files, &path, &name.at));
+            // An agent's file of another tool begins with what only that tool reads.
+            text.map(|text| MarkdownHead::of(&text).map_or(text.clone(), |head| text[head.end..].to_string()))
+                .map(|text| (path.display().to_string(), text))
         }
         (None, None) => None,
     };
@@ -277,8 +297,7 @@ fn system_prompt(
         let words = format!("\n\nYour budget: at most {commands} commands, {tests} of the tests{install}.");
         contract.push_str(&words);
     }
-    Some(match own.filter(|own| !own.trim().is_empty()) {
-        Some(own) => format!("{contract}\n\n{own}"),
-        None => contract,
-    })
+    let contract = SystemPart { origin: "built-in instructions".into(), text: contract };
+    let own = own.filter(|(_, own)| !own.trim().is_empty()).map(|(origin, text)| SystemPart { origin, text });
+    std::iter::once(contract).chain(own).collect()
 }

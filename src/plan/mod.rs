@@ -196,6 +196,8 @@ pub enum Kind {
         permissions: Option<Permissions>,
         /// What the agent reports about its usage; `None` for a program that uses no tokens or money.
         accounting: Option<Accounting>,
+        /// The parts of the system prompt, if the program receives it apart from the prompt.
+        system: Vec<SystemPart>,
         /// The meanings of the exit codes, one entry for each code: `53: its limit on turns was reached`.
         exits: Vec<String>,
     },
@@ -212,6 +214,15 @@ pub enum Kind {
         /// For a built-in check: what each of its commands does (`build`, `tests`), and the command.
         parts: Vec<(String, String)>,
     },
+}
+
+/// A part of a system prompt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SystemPart {
+    /// Where it was written: a file, a place in a config, or `built-in`.
+    pub origin: String,
+    /// The text.
+    pub text: String,
 }
 
 /// What happens to a check if, at the time of planning, the project has no command for it.

@@ -3,7 +3,7 @@
 use super::backend::backend_of;
 use super::context::{Context, Faults};
 use super::{PlannedPrompt, context};
-use crate::chain::{Agent, Config, Role, Run, Step};
+use crate::chain::{Agent, Config, Role, Run, SKILL_DIRS, Step};
 use crate::checks::detect;
 use crate::prompt::{Late, Segment, Template, TemplateDirs, TemplateError, Value, load, render, show};
 use crate::source::Env;
@@ -22,6 +22,10 @@ pub struct WrappingTemplate {
     pub facts: IndexMap<String, String>,
     /// The project's commands, detected from its files. They may change during the run.
     pub commands: IndexMap<String, String>,
+    /// The files and directories of the project that the backend reads by itself.
+    pub reads: Vec<String>,
+    /// Whether skills and instructions of other tools are used.
+    pub discovers: bool,
 }
 
 impl WrappingTemplate {
@@ -127,13 +131,16 @@ impl PlannedPrompt {
 #[must_use]
 pub fn places(config: &Config, root: &Path, env: &dyn Env) -> TemplateDirs {
     let root = root.to_path_buf();
-    match &config.templates {
+    let dirs: &[&str] = if config.discovers() { &SKILL_DIRS } else { &[] };
+    let discovered = dirs.iter().map(|dir| root.join(dir)).collect();
+    let (templates, shared) = match &config.templates {
         Some(folder) => {
             let templates = context::path_of(&folder.value, &folder.at.source.base, env);
-            TemplateDirs { shared: templates.join("skills"), templates, root }
+            (templates.clone(), templates.join("skills"))
         }
-        None => TemplateDirs { templates: root.join("forge/agents"), shared: root.join("forge/skills"), root },
-    }
+        None => (root.join("forge/agents"), root.join("forge/skills")),
+    };
+    TemplateDirs { templates, shared, discovered, root }
 }
 
 /// Returns the template of a step's agent; `None` if it has none.
@@ -155,20 +162,15 @@ pub(super) fn around(
     for name in template.variables().iter().filter_map(|name| name.strip_prefix("vars.")) {
         context.vars.note_mentioned(&format!("${{{name}}}"));
     }
-    let mut facts = facts(context, step, agent);
+    let facts = facts(context, step, agent);
     let named = backend_of(context, agent, &step.name.at).ok().flatten();
-    if named.is_some_and(|named| named.backend.reads_agents_md == Some(true)) {
-        // AGENTS.md may come or go during the run; this text is right either way.
-        facts.insert(
-            "agents_md_content".into(),
-            "AGENTS.md, if there is one, is already part of your instructions.".into(),
-        );
-    }
+    let reads = named.and_then(|named| named.backend.reads.clone()).unwrap_or_default();
     let wanted = template.variables();
     let missing =
         ["build_command", "test_command"].iter().any(|name| wanted.contains(*name) && !facts.contains_key(*name));
     let commands = if missing { commands(context) } else { IndexMap::new() };
-    Some(WrappingTemplate { template: Arc::new(template), head: String::new(), facts, commands })
+    let discovers = context.request.config.discovers();
+    Some(WrappingTemplate { template: Arc::new(template), head: String::new(), facts, commands, reads, discovers })
 }
 
 /// Returns the commands that build and test the project, detected from its files.

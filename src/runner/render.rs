@@ -1,6 +1,6 @@
 //! Renders a template for one attempt: the values that it names are gathered, shortened, and filled in.
 
-use crate::context::{Repository, TreeChanges, gather};
+use crate::context::{Instructions, Repository, Subject, TreeChanges, gather};
 use crate::engine::At;
 use crate::plan::{TaskFacts, WrappingTemplate};
 use crate::proc::capture_git;
@@ -53,12 +53,12 @@ pub fn fill(
     let wanted = around.template.variables();
     let fact = |name: &str| around.facts.get(name).map_or("", String::as_str);
     let title = if facts.task.is_empty() { fact("task_title") } else { facts.task.lines().next().unwrap_or_default() };
-    let mut gathered: IndexMap<String, Value> = gather(&wanted, root, fact("source_file"), title, facts.changed)
+    let subject = Subject { spec: fact("source_file"), title, changes: facts.changed };
+    let instructions = Instructions { reads: around.reads.clone(), discovers: around.discovers };
+    let mut gathered: IndexMap<String, Value> = gather(&wanted, root, subject, &instructions)
         .into_iter()
         .map(|(name, text)| (name, Value::new(text)))
         .collect();
-    // Values that are known before the run are not gathered.
-    gathered.retain(|name, _| name != "agents_md_content" || !around.knows(name));
     let diff = gathered.get("git_diff_output").map(|diff| diff.text.clone());
     for (name, text) in [("feedback", facts.feedback), ("reviewer_notes", facts.reviewer_notes)] {
         if wanted.contains(name) {

@@ -3,6 +3,7 @@
 mod counted;
 mod diagnostic;
 mod files;
+mod markdown_head;
 mod names;
 mod nearest;
 mod sha256;
@@ -11,6 +12,7 @@ mod text;
 pub use counted::counted;
 pub use diagnostic::{Diagnostic, DiagnosticSeverity};
 pub use files::{COLOR, Env, Files, Kind, KnownFiles};
+pub use markdown_head::MarkdownHead;
 pub(crate) use names::names;
 pub use nearest::nearest;
 pub use sha256::{sha256, sha256_json};

@@ -20,6 +20,7 @@ mod containment;
 mod corpus;
 mod demo;
 mod detach;
+mod discovered;
 mod docs;
 mod doctor;
 mod embedding;

@@ -59,9 +59,9 @@ const BACKEND_AFTER: &[Key] = &[
         "One of its settings files, and the key in it that `systemPrompt` would replace. If the user has set that key, forkhestra's text goes at the head of the prompt instead. `${env:NAME:-default}` is substituted.",
     ),
     key(
-        "readsAgentsMd",
-        Shape::Flag,
-        "Whether it reads AGENTS.md by itself. If so, templates do not include that file.",
+        "reads",
+        Shape::Texts,
+        "The files and directories of a project that it reads by itself: `AGENTS.md`, `CLAUDE.md`, `.claude/skills`. Templates do not include them.",
     ),
     key(
         "slashCommands",

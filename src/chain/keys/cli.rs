@@ -32,7 +32,7 @@ pub struct CliKey {
 }
 
 /// All settings for backends.
-pub const CLI_KEYS: [CliKey; 6] = [
+pub const CLI_KEYS: [CliKey; 7] = [
     CliKey {
         name: "model",
         kind: CliValueKind::Text,
@@ -44,6 +44,12 @@ pub const CLI_KEYS: [CliKey; 6] = [
         kind: CliValueKind::Count,
         about: "The backend's own limit on turns.",
         about_words: "The arguments that set `maxTurns`; `{}` is replaced by its value.",
+    },
+    CliKey {
+        name: "tools",
+        kind: CliValueKind::Texts,
+        about: "The built-in tools that the backend has at all. Default: all of them.",
+        about_words: "The arguments that set `tools`, in the same form as those of `allowedTools`.",
     },
     CliKey {
         name: "allowedTools",

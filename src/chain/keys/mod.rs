@@ -66,6 +66,11 @@ pub(super) static ROOT: Object = Object {
             "`task`: when a task is completed, its changes are committed. Default: `never`.",
         ),
         key(
+            "discover",
+            Shape::Flag,
+            "Whether to use what other tools keep in the project: the agents of `.claude/agents`, the skills of `.claude/skills` and `.agents/skills`, and CLAUDE.md or GEMINI.md if there is no AGENTS.md. Default: true.",
+        ),
+        key(
             "keepAwake",
             Shape::Flag,
             "Whether to keep the machine from sleeping during a run, where possible (systemd-inhibit). Default: true.",

@@ -243,7 +243,8 @@ pub(in crate::cli) struct TaskAddArgs {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct TaskImportArgs {
-    /// A file, or - for standard input, with one JSON object per line: title, and optionally spec, tests, after, id
+    /// A file, or - for standard input, with one JSON object per line: title, and optionally spec, tests, after, id.
+    /// A file that ends in .md is a task list of spec-kit
     #[arg(value_name = "FILE")]
     pub(in crate::cli) file: String,
     /// Print JSON

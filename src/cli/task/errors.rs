@@ -177,3 +177,8 @@ pub(in crate::cli) fn nothing_to_run() -> Diagnostic {
 pub(in crate::cli) fn two_tasks() -> Diagnostic {
     Diagnostic::error("usage/task", "name one task, or use --all").help("forkhestra task run ID")
 }
+
+pub(in crate::cli) fn import_no_list(name: &str) -> Diagnostic {
+    Diagnostic::error("task/import-list", format!("{name} has no open task"))
+        .help("a task is a line such as `- [ ] T012 [P] What is to be done`; for other files, write lines of JSON")
+}

@@ -1,11 +1,12 @@
-//! `task import`: adds tasks from lines of JSON, all of them or none.
+//! `task import`: adds tasks from lines of JSON, or from a list of spec-kit: all of them or none.
 
 use crate::cli::args::Common;
-use crate::cli::config::project;
+use crate::cli::config::{Project, project};
 use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::task::args::TaskImportArgs;
 use crate::cli::task::errors;
 use crate::cli::task::facts::{journal, spec_of};
+use crate::cli::task::spec_kit::{SpecKitTask, tasks};
 use crate::exit::Exit;
 use crate::journal::NewTask;
 use crate::source::{Diagnostic, Files, Place, Source};
@@ -15,6 +16,8 @@ use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::Arc;
 
 /// One line: `{"title": "Log in", "spec": "docs/login.md", "after": ["1"], "id": "login", "tests": "cargo test"}`.
 #[derive(Debug, Deserialize)]
@@ -71,6 +74,9 @@ pub(super) fn lines(
     let name = if args.file == "-" { "standard input" } else { &args.file };
     let source = Source::new(name, text.as_str(), &shell);
     let project = project(world, common);
+    if Path::new(&args.file).extension().is_some_and(|ending| ending == "md") {
+        return of_spec_kit(world, &project, &source, &shell.join(&args.file), names);
+    }
     let (mut tasks, mut faults, mut start) = (Vec::new(), Vec::new(), 0);
     for line in text.split_inclusive('\n') {
         let words = line.trim();
@@ -117,6 +123,36 @@ pub(super) fn lines(
         tasks.push(NewTask { id: read.id, title: title.into(), spec, tests: read.tests, after });
     }
     if faults.is_empty() { Ok(tasks) } else { Err(faults) }
+}
+
+/// The open tasks of a list that spec-kit has written. Their specification is the `spec.md` next to it.
+fn of_spec_kit(
+    world: &World,
+    project: &Project,
+    source: &Arc<Source>,
+    path: &Path,
+    mut names: BTreeSet<String>,
+) -> Result<Vec<NewTask>, Vec<Diagnostic>> {
+    let found = tasks(source, path);
+    if found.is_empty() {
+        return Err(vec![errors::import_no_list(&source.name)]);
+    }
+    let beside = path.with_file_name("spec.md");
+    let spec = world.kind(&beside).is_ok().then(|| spec_of(world, project, &beside.display().to_string()));
+    let spec = spec.transpose().map_err(|fault| vec![fault])?;
+    let twice = |task: &SpecKitTask| (!names.insert(task.id.clone())).then(|| errors::import_twice(&task.at, &task.id));
+    let faults: Vec<Diagnostic> = found.iter().filter_map(twice).collect();
+    if !faults.is_empty() {
+        return Err(faults);
+    }
+    let new = |task: SpecKitTask| NewTask {
+        id: Some(task.id),
+        title: task.title,
+        spec: spec.clone(),
+        tests: None,
+        after: task.after,
+    };
+    Ok(found.into_iter().map(new).collect())
 }
 
 /// Says which tasks were added.

@@ -12,6 +12,7 @@ mod places;
 pub(super) mod queue;
 pub(super) mod run;
 pub(super) mod shared;
+mod spec_kit;
 
 use crate::cli::args::Common;
 use crate::cli::config::project;

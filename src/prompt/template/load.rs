@@ -4,7 +4,7 @@ use super::errors;
 use super::front::front;
 use super::parse::{Syntax, TemplateNode, parse};
 use super::variables::{is_variable, names};
-use crate::source::{Diagnostic, Files, Kind, Place, Source, nearest};
+use crate::source::{Diagnostic, Files, Kind, MarkdownHead, Place, Source, nearest};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -129,6 +129,8 @@ pub struct TemplateDirs {
     pub templates: PathBuf,
     /// The directory of the skills that all agents share.
     pub shared: PathBuf,
+    /// The directories of skills of other tools, each skill in a directory of its own.
+    pub discovered: Vec<PathBuf>,
     /// The directory that displayed paths are relative to.
     pub root: PathBuf,
 }
@@ -324,6 +326,7 @@ impl Loader<'_> {
         let found = found.or_else(|| {
             ours().map(|(_, text)| Source::new(format!("built-in skill {name}"), *text, &self.places.root))
         });
+        let found = found.or_else(|| self.discovered(name));
         let Some(source) = found else {
             let known = BUILT_IN_SKILLS.iter().map(|(known, _)| *known);
             faults.push(errors::undefined_skill(at, name, nearest(name, known)));
@@ -337,6 +340,16 @@ impl Loader<'_> {
         let part = part(source, Syntax::Mustache, self.strict, faults)?;
         template.skills.insert(name.to_string(), Arc::clone(&part));
         Some(part)
+    }
+
+    /// Finds a skill of another tool. The agent is told what it is about and where it is, and reads it when needed.
+    fn discovered(&self, name: &str) -> Option<Arc<Source>> {
+        let file = |dir: &PathBuf| self.read(&dir.join(name).join("SKILL.md"), dir).ok().flatten();
+        let source = self.places.discovered.iter().find_map(file)?;
+        let head = MarkdownHead::of(&source.text).unwrap_or_default();
+        let about = head.get("description").unwrap_or_default().replace("{{", "{ {");
+        let text = format!("Skill {name}: {about}\nRead `{}` before you do anything that it is about.", source.name);
+        Some(Source::new(source.name.clone(), text, &source.base))
     }
 }
 

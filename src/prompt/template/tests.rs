@@ -7,7 +7,12 @@ use proptest::prelude::*;
 use std::path::Path;
 
 fn places() -> TemplateDirs {
-    TemplateDirs { templates: "/root/t".into(), shared: "/root/shared".into(), root: "/root".into() }
+    TemplateDirs {
+        templates: "/root/t".into(),
+        shared: "/root/shared".into(),
+        discovered: vec!["/root/.claude/skills".into()],
+        root: "/root".into(),
+    }
 }
 
 fn loaded(files: &[(&'static str, &str)], name: &str) -> Result<Template, Vec<Diagnostic>> {

@@ -1,7 +1,7 @@
 //! The variables of templates. A value is gathered only if a template names its variable.
 
 /// Every variable with its meaning.
-pub const VARIABLES: [(&str, &str); 47] = [
+pub const VARIABLES: [(&str, &str); 48] = [
     ("task_prompt", "the user's prompt, from the first of its five levels that has one"),
     ("task_id", "the task's name, or else the run: `run-12`"),
     ("task_title", "the task's title, or else the chain's name"),
@@ -19,7 +19,11 @@ pub const VARIABLES: [(&str, &str); 47] = [
     ("spec_path", "the same as `source_file`"),
     ("source_file_content", "the text of the specification"),
     ("spec", "the same as `source_file_content`"),
-    ("agents_md_content", "the text of AGENTS.md"),
+    (
+        "agents_md_content",
+        "the text of AGENTS.md, or else of CLAUDE.md or GEMINI.md, and of the AGENTS.md nearest to the files concerned",
+    ),
+    ("skills", "the skills that other tools keep in the project: name, description and file of each"),
     ("relevant_files_summary", "files that seem relevant to the task"),
     ("reviewer_notes", "the notes of the last rejection by a judge"),
     ("feedback", "what ended the previous round: a verdict, or the errors of a check"),

@@ -1,5 +1,6 @@
 //! A rendered prompt, piece by piece: where each piece comes from, and how large it is.
 
+use crate::plan::SystemPart;
 use crate::prompt::{Origin, Piece, Rendered};
 use crate::report::format::{padded, width};
 use crate::report::paint::{Paint, printable};
@@ -27,7 +28,7 @@ fn tokens(text: &str) -> usize {
 
 /// Returns a table of all pieces, and their sum.
 #[must_use]
-pub fn explained(rendered: &Rendered, paint: Paint) -> String {
+pub fn explained(rendered: &Rendered, system: &[SystemPart], paint: Paint) -> String {
     let mut text = format!("{}\n", paint.dim(&format!("{:>7}  {:>7}  from", "chars", "~tokens")));
     let shown = || rendered.pieces.iter().filter(|piece| !piece.text.trim().is_empty());
     let widest = shown().map(|piece| width(&origin_label(&piece.origin))).max().unwrap_or(0);
@@ -45,6 +46,10 @@ pub fn explained(rendered: &Rendered, paint: Paint) -> String {
     }
     let whole = rendered.text();
     line(whole.chars().count(), tokens(&whole), &paint.bold("the whole prompt"));
+    for part in system {
+        let from = format!("system prompt: {}  {}", part.origin, paint.dim(&excerpt(&part.text)));
+        line(part.text.chars().count(), tokens(&part.text), &from);
+    }
     text
 }
 
@@ -59,13 +64,15 @@ fn excerpt(text: &str) -> String {
 
 /// Returns the pieces as JSON, with their texts.
 #[must_use]
-pub fn explained_json(rendered: &Rendered) -> Value {
+pub fn explained_json(rendered: &Rendered, system: &[SystemPart]) -> Value {
     let piece = |piece: &Piece| json!({ "from": origin_label(&piece.origin), "characters": piece.text.chars().count(), "estimatedTokens": tokens(&piece.text), "text": piece.text });
     let text = rendered.text();
+    let part = |part: &SystemPart| json!({ "from": part.origin, "characters": part.text.chars().count(), "estimatedTokens": tokens(&part.text), "text": part.text });
     json!({
         "characters": text.chars().count(),
         "estimatedTokens": tokens(&text),
         "pieces": rendered.pieces.iter().map(piece).collect::<Vec<_>>(),
         "text": text,
+        "system": system.iter().map(part).collect::<Vec<_>>(),
     })
 }

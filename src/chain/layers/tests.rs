@@ -129,7 +129,7 @@ proptest! {
 
 /// Returns `key: value` for every key of an agent that is set.
 fn agent(text: &str, name: &str) -> String {
-    let ours = layer(LayerKind::BuiltIn, include_str!("../../forge/chains.json"));
+    let ours = layer(LayerKind::BuiltIn, include_str!("../../../forge/chains.json"));
     let config = load(&[ours, layer(LayerKind::Project, text)]);
     assert_eq!(faults(&config), "");
     let agent = &config.agents[name].value;

@@ -1,22 +1,26 @@
 //! The layers of configuration: built-in < user < project. They are merged by name; every entry keeps its origin and
 //! its errors.
 
-use super::backend::Backend;
-use super::batch::{EngineSettings, Landing, WorkspaceSettings};
-use super::errors;
-use super::ir::{Agent, Chain, Check, HookKind, Limits, Run};
-use super::isolation::{Isolation, Sandbox};
-use super::json5_tree;
-use super::keys::batch::ENGINE;
-use super::keys::cli::CliValues;
-use super::keys::{AGENT, BACKEND, CHAIN, CHECK, ROOT};
-use super::name::check_name;
-use super::read::{self, Reader};
-use super::validate::check;
+mod discovered;
+
+use crate::chain::backend::Backend;
+use crate::chain::batch::{EngineSettings, Landing, WorkspaceSettings};
+use crate::chain::errors;
+use crate::chain::ir::{Agent, Chain, Check, HookKind, Limits, Run};
+use crate::chain::isolation::{Isolation, Sandbox};
+use crate::chain::json5_tree;
+use crate::chain::keys::batch::ENGINE;
+use crate::chain::keys::cli::CliValues;
+use crate::chain::keys::{AGENT, BACKEND, CHAIN, CHECK, ROOT};
+use crate::chain::name::check_name;
+use crate::chain::read::{self, Reader};
+use crate::chain::validate::check;
 use crate::source::{Diagnostic, Place, Source, Text};
 use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+pub use discovered::{AGENT_FILES, INSTRUCTION_FILES, SKILL_DIRS};
 
 /// Where a project keeps its config, relative to its root, in order of preference.
 pub const PROJECT_FILES: [&str; 2] = ["forge/chains.json", "forge/chains.json5"];
@@ -25,6 +29,8 @@ pub const PROJECT_FILES: [&str; 2] = ["forge/chains.json", "forge/chains.json5"]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LayerKind {
+    /// A file of another tool in the project.
+    Discovered,
     /// The embedded config of forkhestra.
     BuiltIn,
     /// The user's own config.
@@ -36,6 +42,7 @@ pub enum LayerKind {
 impl std::fmt::Display for LayerKind {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
+            Self::Discovered => "discovered",
             Self::BuiltIn => "built-in",
             Self::User => "user",
             Self::Project => "project",
@@ -82,6 +89,10 @@ pub struct Config {
     pub commits_tasks: Option<bool>,
     /// Whether the machine is kept from sleeping during a run.
     pub keep_awake: Option<bool>,
+    /// Whether agents, skills and instructions that other tools keep in the project are used. They are, by default.
+    pub discover: Option<bool>,
+    /// Why agents of other tools are not used, as warnings.
+    pub unused: Vec<Diagnostic>,
     /// Whether the user must agree before a new or changed config of a project is used.
     pub asks_for_trust: bool,
     /// The isolation of agents and checks, as set by the project, otherwise by the user.
@@ -157,6 +168,7 @@ fn add_settings(layer: &LayerSource, reader: Reader<'_>, config: &mut Config) {
     config.templates = reader.text("templates").or(config.templates.take());
     config.backend = reader.text("backend").or(config.backend.take());
     config.commits_tasks = reader.text("commit").map(|when| when.value == "task").or(config.commits_tasks);
+    config.discover = reader.flag("discover").or(config.discover);
     config.keep_awake = reader.flag("keepAwake").or(config.keep_awake);
     if let Some(trust) = reader.text("trust") {
         match layer.kind {
@@ -379,5 +391,4 @@ fn is_usable_marker(marker: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "layers_tests.rs"]
 mod tests;
