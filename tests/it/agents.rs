@@ -31,6 +31,7 @@ fn every_example_of_the_page_is_a_valid_config() {
     for program in ["claude", "codex", "mycli", "gcloud", "gemini-cli", "openai"] {
         place.agent(program, "print x");
     }
+    place.write(".claude/agents/code-reviewer.md", "---\nname: code-reviewer\n---\nYou review.\n");
     let examples = examples("agents.md");
     assert_eq!(examples.len(), 4);
     for example in examples {
