@@ -1,14 +1,11 @@
 //! The driver turns everything that happens outside into inputs of the engine. It appends the engine's events to the
 //! journal before it performs their effects.
 
-use super::attempt::{Attempt, BEAT, sleep};
+use super::attempt::{AttemptOutput, BEAT, sleep};
 use super::context::{Failure, ResumePoint, RunContext, RunEnd, RunStart};
 use super::evidence::Transcripts;
 use super::hooks::RunningHooks;
-use super::inspect::AttemptBaseline;
 use super::lanes::lane::Lane;
-use super::output::AttemptOutput;
-use super::prompt::AttemptPrompt;
 use super::recorder::Recorder;
 use super::signals::{ReceivedSignal, Signals};
 use super::templates::TemplateWatch;
@@ -18,19 +15,13 @@ use crate::chain::Limit;
 use crate::checks::Deciding;
 use crate::context::{GuardWatch, Snapshot, TreeWatch};
 use crate::engine::{
-    At, Effect, EventKind, Feedback, HighestAttempt, Input, Notice, Observer, RunOutcome, State, Stopwatch, Timer,
-    Transition,
+    Effect, EventKind, HighestAttempt, Input, Observer, RunOutcome, State, Stopwatch, Timer, Transition,
 };
-use crate::journal::{Caller, JournalError, OwnFolder, UnexpectedFile};
-use crate::marker::count_lines;
-use crate::plan::{Kind, PlannedStep};
-use crate::proc::{AgentPipes, Launch, LifelineHandle, SpawnError, adopt_orphans, containment};
-use crate::prompt::{Late, render};
+use crate::journal::{JournalError, OwnFolder, UnexpectedFile};
+use crate::proc::{LifelineHandle, adopt_orphans, containment};
 use std::collections::{BTreeSet, VecDeque};
-use std::ffi::OsString;
 use std::future::poll_fn;
 use std::io;
-use std::os::fd::AsFd;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
@@ -128,22 +119,18 @@ pub async fn written(observer: &mut dyn Observer) -> io::Result<()> {
 
 /// Returns a random token, prefixed with the lease's fencing number, so that a token of an older run that turns up
 /// later is recognized.
-fn new_token(context: &RunContext<'_>) -> Result<String, Failure> {
+pub(super) fn new_token(context: &RunContext<'_>) -> Result<String, Failure> {
     Ok(format!("{}-{}", context.journal.fence(), context.world.token().map_err(Failure::Token)?))
 }
-
-/// The variable that tells `forkhestra diagnose`, if an agent calls it, on which tree we last ran it and whether it
-/// passed.
-const DIAGNOSIS: &str = "FORKHESTRA_DIAGNOSIS";
 
 pub(super) struct Driver<'a> {
     pub(super) context: RunContext<'a>,
     /// The lane of this run, if it is one of several.
     pub(super) lane: Option<&'a Lane<'a>>,
     /// The lifeline under which the next attempt is started; none before the first attempt, and after one was lost.
-    lifeline: Option<LifelineHandle>,
+    pub(super) lifeline: Option<LifelineHandle>,
     /// The token of the next attempt.
-    token: String,
+    pub(super) token: String,
     pub(super) signals: Signals,
     pub(super) timers: Timers,
     pub(super) state: State,
@@ -344,132 +331,6 @@ impl Driver<'_> {
             }
         }
         Ok(())
-    }
-
-    /// Runs one attempt, from the creation of its directory until nothing is left of its process tree.
-    async fn attempt(&mut self, at: &At, feedback: Option<&Feedback>) -> Result<Vec<Effect>, Failure> {
-        // Signals that came in the meantime are handled before anything new is started.
-        if let Some(obstacle) = self.obstacle(at).await? {
-            return Ok(self.take(obstacle)?);
-        }
-        let began = self.context.world.now();
-        let plan = self.context.plan;
-        let Some(step) = plan.step(at.step) else { return Ok(Vec::new()) };
-        let place = self.lane.map_or_else(|| at.clone(), |lane| lane.place(at));
-        let (folder, found) = self.context.journal.attempt(self.context.run, place.step, &place.name, place.attempt)?;
-        if let Some(found) = found {
-            self.context.observer.notice(&Notice::PutAside { name: &at.name, aside: found.display().to_string() });
-        }
-        let fresh = new_token(&self.context)?;
-        let token = std::mem::replace(&mut self.token, fresh);
-        if self.lane.is_none() {
-            self.guard(at)?;
-        }
-        self.look_at_templates()?;
-        self.take_messages()?;
-        let AttemptPrompt { words: told, prompt: whole, appended } =
-            match self.attempt_prompt(&self.with_its_template(step), at, feedback, (&folder, &token))? {
-                Ok(told) => told,
-                Err(why) => return Ok(self.take(Input::NotStarted { error: why, busy: false })?),
-            };
-        let mut before = if self.lane.is_none() { self.before(at) } else { AttemptBaseline::default() };
-        before.prompt.clone_from(&whole);
-        // Rounded up, so that an agent that uses all of it has reached the limit.
-        let budget = format!("{:.4}", (self.state.billed().cost_left(plan.limits.cost) * 10_000.0).ceil() / 10_000.0);
-        let run = self.context.run;
-        let value = |late: Late| match late {
-            Late::Feedback => told.clone(),
-            Late::Run => run.to_string(),
-            Late::Iteration => place.iteration.to_string(),
-            Late::Round => place.round.to_string(),
-            Late::Step => step.number.to_string(),
-            Late::MaxIterations => step.limit.most().to_string(),
-            Late::PromptFile => folder.prompt_path().display().to_string(),
-            Late::Prompt => whole.clone(),
-            Late::Folder => folder.path().display().to_string(),
-            Late::Token => token.clone(),
-            Late::Secret(number) => plan.secrets.value(number).to_string(),
-            Late::Budget => budget.clone(),
-            Late::OwnProgram => serde_json::Value::from(self.context.world.own_program().to_string_lossy()).to_string(),
-            Late::Result => folder.result_path(&token).display().to_string(),
-        };
-        let (format, discount) = match &step.kind {
-            // An agent may echo its prompt, so marker lines in it do not count. The part that is known in advance has
-            // none; what was filled in may.
-            Kind::Agent { format, .. } => (Some(*format), count_lines(whole.as_bytes(), &plan.marker)),
-            Kind::Check { .. } => (None, 0),
-        };
-        if discount > 0 && step.is_loop() {
-            self.context.observer.notice(&Notice::MarkerInPrompt { name: &at.name, lines: discount });
-        }
-        if let Some(role) = step.role() {
-            folder.open_calls(&token, Caller { role, proposes: plan.proposes_tasks })?;
-        }
-        let output = AttemptOutput::open(&folder, format, &plan.marker, discount, self.context.observer.pace())?;
-        let stdin = step.prompt.as_ref().filter(|prompt| prompt.deliver == crate::chain::Delivery::Stdin);
-        let prompt_path = folder.prompt_path();
-        self.watch_own(at, &folder);
-        let (program, arguments) = step.command();
-        let mut arguments: Vec<OsString> = arguments.iter().map(|arg| render(arg, &value).into()).collect();
-        // A prompt that is an argument is the last one.
-        if let Some(last) = arguments.last_mut() {
-            last.push(&appended);
-        }
-        let launch = Launch {
-            program,
-            arguments,
-            environment: self.environment(step, &value),
-            folder: step.folder.as_deref().unwrap_or(self.context.root),
-            stdin: stdin.map(|_| prompt_path.as_path()),
-        };
-        match self.launch(&launch) {
-            Err(error) => Ok(self.take(Input::NotStarted { error: error.to_string(), busy: error.is_busy() })?),
-            Ok((mut lifeline, pipes)) => {
-                let attempt = Attempt::new((&mut lifeline, pipes), output, &folder, &token, began, before);
-                let attended = attempt.attend(self).await;
-                if lifeline.is_ready() {
-                    self.lifeline = Some(lifeline);
-                } else {
-                    lifeline.end();
-                }
-                attended
-            }
-        }
-    }
-
-    /// Starts a program under the lifeline of the previous attempt, or under a new one.
-    fn launch(&mut self, launch: &Launch<'_>) -> Result<(LifelineHandle, AgentPipes), SpawnError> {
-        let mut lifeline = match self.lifeline.take() {
-            Some(lifeline) if lifeline.is_ready() => lifeline,
-            lost => {
-                if let Some(lost) = lost {
-                    lost.end();
-                }
-                LifelineHandle::start(&self.context.world.lifeline(), self.context.journal.lock().map(AsFd::as_fd))?
-            }
-        };
-        match lifeline.launch(launch) {
-            Ok(pipes) => Ok((lifeline, pipes)),
-            Err(error) => {
-                self.lifeline = Some(lifeline);
-                Err(error)
-            }
-        }
-    }
-
-    fn environment(&self, step: &PlannedStep, value: &dyn Fn(Late) -> String) -> Vec<(OsString, OsString)> {
-        let changed = |name: &OsString| {
-            name == "PWD"
-                || name == DIAGNOSIS
-                || step.env.unset.iter().any(|unset| name == unset.as_str())
-                || step.env.set.iter().any(|(set, _)| name == set.as_str())
-        };
-        let inherited = self.context.world.environment().iter().filter(|(name, _)| !changed(name)).cloned();
-        let set = step.env.set.iter().map(|(name, segments)| (name.into(), render(segments, value).into()));
-        let told = self.diagnosed.iter().filter(|_| !step.is_check());
-        let told = told.map(|(tree, passed)| format!("{tree} {}", if *passed { "passed" } else { "failed" }));
-        let told = told.map(|words| (DIAGNOSIS.into(), words.into()));
-        inherited.chain(set).chain(told).chain([("PWD".into(), self.context.root.into())]).collect()
     }
 
     /// Handles a failed write to standard output.

@@ -1,7 +1,7 @@
 //! Reads what an attempt decided, and what it did to the tree.
 
+use super::attempt::AttemptOutput;
 use super::driver::Driver;
-use super::output::AttemptOutput;
 use super::render::{PATIENCE, asking};
 use crate::agent::Format;
 use crate::chain::Role;

@@ -4,7 +4,7 @@
 use crate::chain::Role;
 use crate::engine::{At, AttemptOutcome, EventKind, Finished};
 use crate::journal::AttemptFolder;
-use crate::runner::output::AttemptOutput;
+use crate::runner::attempt::AttemptOutput;
 use crate::runner::recorder::Recorder;
 use crate::verdict::{ScoreMode, Unclear, VerdictReading, evaluation, without_echo, without_quoted};
 use std::cell::{Cell, RefCell};

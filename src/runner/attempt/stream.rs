@@ -12,7 +12,7 @@ const LONGEST_FENCE: usize = 4096;
 
 /// The result of a read from a pipe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Got {
+pub(in crate::runner) enum Got {
     Bytes(usize),
     Nothing,
     End,
@@ -20,25 +20,25 @@ pub(super) enum Got {
 
 /// The log of a stream, and how much of it the screen has shown.
 #[derive(Debug)]
-pub(super) struct StreamLog {
+pub(in crate::runner) struct StreamLog {
     stream: Stream,
     log: Transcript,
     /// The offset in the log up to which the screen has shown it, if it lags behind.
     behind: Option<u64>,
-    pub(super) open: bool,
+    pub(in crate::runner) open: bool,
 }
 
 impl StreamLog {
-    pub(super) fn new(stream: Stream, log: Transcript) -> Self {
+    pub(in crate::runner) fn new(stream: Stream, log: Transcript) -> Self {
         Self { stream, log, behind: None, open: true }
     }
 
-    pub(super) fn bytes(&self) -> u64 {
+    pub(in crate::runner) fn bytes(&self) -> u64 {
         self.log.bytes()
     }
 
     /// Returns the last bytes of the log, up to this many.
-    pub(super) fn tail(&self, most: u64) -> Vec<u8> {
+    pub(in crate::runner) fn tail(&self, most: u64) -> Vec<u8> {
         let from = self.bytes().saturating_sub(most);
         let mut tail = vec![0; usize::try_from(self.bytes() - from).unwrap_or(0)];
         let length = self.log.read_back(from, &mut tail);
@@ -48,7 +48,7 @@ impl StreamLog {
 
     /// Returns the last lines of the log, up to this many bytes. The cut creates no line, and opens or closes no code
     /// fence: a fence that is open there is opened again.
-    pub(super) fn last_lines(&self, most: u64) -> Vec<u8> {
+    pub(in crate::runner) fn last_lines(&self, most: u64) -> Vec<u8> {
         let tail = self.tail(most);
         let from = self.bytes() - tail.len() as u64;
         if from == 0 {
@@ -83,13 +83,13 @@ impl StreamLog {
     }
 
     /// Whether the screen has not yet shown all of the log.
-    pub(super) fn lags(&self) -> bool {
+    pub(in crate::runner) fn lags(&self) -> bool {
         self.behind.is_some()
     }
 
     /// Reads one piece, and logs it before anything else is done with it. A read error counts as the end of the stream:
     /// the other side of the pipe is gone either way.
-    pub(super) fn read(
+    pub(in crate::runner) fn read(
         &mut self,
         pipe: &Receiver,
         observer: &mut dyn Observer,
@@ -107,7 +107,7 @@ impl StreamLog {
     }
 
     /// Shows a piece that was just logged, unless the screen has not yet shown the earlier ones.
-    pub(super) fn show(&mut self, piece: Vec<u8>, pace: Pace, observer: &mut dyn Observer) {
+    pub(in crate::runner) fn show(&mut self, piece: Vec<u8>, pace: Pace, observer: &mut dyn Observer) {
         if pace == Pace::Nothing || self.lags() {
             observer.give_back(piece);
         } else if observer.is_ready() {
@@ -121,7 +121,7 @@ impl StreamLog {
     }
 
     /// Shows the next pieces that the screen has missed, as far as it accepts them now.
-    pub(super) fn catch_up(&mut self, observer: &mut dyn Observer) {
+    pub(in crate::runner) fn catch_up(&mut self, observer: &mut dyn Observer) {
         while let Some(offset) = self.behind.filter(|_| observer.is_ready()) {
             let mut piece = observer.buffer();
             let length = self.log.read_back(offset, &mut piece);

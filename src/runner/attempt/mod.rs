@@ -1,18 +1,22 @@
 //! One attempt, from its spawn to its sweep: the `select!` over everything that can happen in between.
 
-use super::context::Failure;
-use super::driver::Driver;
-use super::driver::written;
-use super::inspect::AttemptBaseline;
-use super::output::AttemptOutput;
-use super::signals::ReceivedSignal;
-use super::stream::Got;
+mod launch;
+mod output;
+mod stream;
+
 use crate::engine::{Effect, Exit, Finished, Input, Leftover, Sig, Timer};
 use crate::journal::{AttemptFolder, JournalError, WorkFile};
 use crate::proc::{AgentPipes, GivenUp, LifelineHandle, LifelineReport, end_survivors, is_busy};
+use crate::runner::context::Failure;
+use crate::runner::driver::{Driver, written};
+use crate::runner::inspect::AttemptBaseline;
+use crate::runner::signals::ReceivedSignal;
+pub(in crate::runner) use output::AttemptOutput;
+pub use output::LONGEST_ANSWER;
 use rustix::io::Errno;
 use std::io;
 use std::time::Duration;
+use stream::Got;
 use tokio::time::{Instant, sleep_until};
 
 /// How long output is still read after the agent's exit while another process holds its pipe open.
@@ -21,10 +25,10 @@ const DRAIN: Duration = Duration::from_millis(100);
 const DRAIN_BYTES: usize = 1 << 20;
 
 /// How often the run's working time is saved, and messages from people are read.
-pub(super) const BEAT: Duration = Duration::from_secs(1);
+pub(in crate::runner) const BEAT: Duration = Duration::from_secs(1);
 
 /// An attempt in progress.
-pub(super) struct Attempt<'a> {
+pub(in crate::runner) struct Attempt<'a> {
     lifeline: &'a mut LifelineHandle,
     pipes: AgentPipes,
     output: AttemptOutput,
@@ -68,7 +72,7 @@ struct Drain {
 }
 
 impl<'a> Attempt<'a> {
-    pub(super) fn new(
+    pub(in crate::runner) fn new(
         (lifeline, pipes): (&'a mut LifelineHandle, AgentPipes),
         output: AttemptOutput,
         folder: &'a AttemptFolder,
@@ -99,7 +103,7 @@ impl<'a> Attempt<'a> {
     }
 
     /// Attends the attempt from the spawn to the sweep, in this order: exit, drain, sweep, reap.
-    pub(super) async fn attend(mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, Failure> {
+    pub(in crate::runner) async fn attend(mut self, driver: &mut Driver<'_>) -> Result<Vec<Effect>, Failure> {
         loop {
             self.output.catch_up(driver.context.observer);
             let may_read = self.output.may_read(driver.context.observer);
@@ -358,7 +362,7 @@ impl<'a> Attempt<'a> {
 }
 
 /// Sleeps until the given time, or forever if there is none.
-pub(super) async fn sleep(until: Option<Instant>) {
+pub(in crate::runner) async fn sleep(until: Option<Instant>) {
     match until {
         Some(until) => sleep_until(until).await,
         None => std::future::pending().await,

@@ -19,7 +19,7 @@ const LAST_WORDS: u64 = 64 << 10;
 pub const LONGEST_ANSWER: u64 = 1 << 20;
 
 /// The output side of one attempt.
-pub(super) struct AttemptOutput {
+pub(in crate::runner) struct AttemptOutput {
     pace: Pace,
     scanner: Option<Scanner>,
     reader: Option<Reader>,
@@ -35,8 +35,8 @@ pub(super) struct AttemptOutput {
     lines: usize,
     seen: usize,
     near_miss: Option<String>,
-    pub(super) stdout: StreamLog,
-    pub(super) stderr: StreamLog,
+    pub(in crate::runner) stdout: StreamLog,
+    pub(in crate::runner) stderr: StreamLog,
     /// Whether a final message was searched for the marker.
     final_noted: bool,
     /// The token usage that the program has reported so far, and what was last passed on of it.
@@ -48,7 +48,7 @@ pub(super) struct AttemptOutput {
 
 impl AttemptOutput {
     /// Opens the logs. `format` is none for a check, whose output is never scanned.
-    pub(super) fn open(
+    pub(in crate::runner) fn open(
         folder: &AttemptFolder,
         format: Option<Format>,
         marker: &str,
@@ -80,19 +80,23 @@ impl AttemptOutput {
     }
 
     /// Whether another piece may be read now.
-    pub(super) fn may_read(&self, observer: &dyn Observer) -> bool {
+    pub(in crate::runner) fn may_read(&self, observer: &dyn Observer) -> bool {
         self.pace != Pace::InStep || observer.is_ready()
     }
 
     /// Stops waiting for a blocked screen, because the run is to end. What the screen misses is in the logs.
-    pub(super) fn stop_pacing(&mut self) {
+    pub(in crate::runner) fn stop_pacing(&mut self) {
         if self.pace == Pace::InStep {
             self.pace = Pace::CatchUp;
         }
     }
 
     /// Reads one piece of stdout. It goes to the log first, then to the scanner or reader, then to the observer.
-    pub(super) fn read_stdout(&mut self, pipe: &Receiver, observer: &mut dyn Observer) -> Result<Got, JournalError> {
+    pub(in crate::runner) fn read_stdout(
+        &mut self,
+        pipe: &Receiver,
+        observer: &mut dyn Observer,
+    ) -> Result<Got, JournalError> {
         let (got, piece) = self.stdout.read(pipe, observer)?;
         if let Some(scanner) = &mut self.scanner {
             let counts = (&mut self.lines, &mut self.seen);
@@ -130,30 +134,34 @@ impl AttemptOutput {
     }
 
     /// Reads one piece of stderr.
-    pub(super) fn read_stderr(&mut self, pipe: &Receiver, observer: &mut dyn Observer) -> Result<Got, JournalError> {
+    pub(in crate::runner) fn read_stderr(
+        &mut self,
+        pipe: &Receiver,
+        observer: &mut dyn Observer,
+    ) -> Result<Got, JournalError> {
         let (got, piece) = self.stderr.read(pipe, observer)?;
         self.stderr.show(piece, self.pace, observer);
         Ok(got)
     }
 
     /// Shows what the screen has missed, as far as it accepts it now.
-    pub(super) fn catch_up(&mut self, observer: &mut dyn Observer) {
+    pub(in crate::runner) fn catch_up(&mut self, observer: &mut dyn Observer) {
         self.stdout.catch_up(observer);
         self.stderr.catch_up(observer);
     }
 
     /// Whether the screen has not yet shown all of the logs.
-    pub(super) fn lags(&self) -> bool {
+    pub(in crate::runner) fn lags(&self) -> bool {
         self.stdout.lags() || self.stderr.lags()
     }
 
     /// Whether both streams have ended.
-    pub(super) fn is_over(&self) -> bool {
+    pub(in crate::runner) fn is_over(&self) -> bool {
         !self.stdout.open && !self.stderr.open
     }
 
     /// Returns what the agent has used so far, if that has changed since the last call.
-    pub(super) fn used(&mut self) -> Option<Tokens> {
+    pub(in crate::runner) fn used(&mut self) -> Option<Tokens> {
         let news = self.tokens.filter(|_| self.tokens != self.told);
         self.told = self.tokens;
         news
@@ -169,7 +177,7 @@ impl AttemptOutput {
     }
 
     /// Returns the final message; for a plain program, the end of its output.
-    pub(super) fn message(&self) -> String {
+    pub(in crate::runner) fn message(&self) -> String {
         match &self.report.final_message {
             Some(message) => message.clone(),
             None if self.structured => String::new(),
@@ -178,7 +186,7 @@ impl AttemptOutput {
     }
 
     /// Returns the final message; for a plain program, all of its output up to [`LONGEST_ANSWER`].
-    pub(super) fn answer(&self) -> String {
+    pub(in crate::runner) fn answer(&self) -> String {
         match &self.report.final_message {
             None if !self.structured => String::from_utf8_lossy(&self.stdout.tail(LONGEST_ANSWER)).into_owned(),
             _ => self.message(),
@@ -186,27 +194,27 @@ impl AttemptOutput {
     }
 
     /// Returns how the program ended. One that finished and failed only because of its cost counts as successful.
-    pub(super) fn exit(&self, exit: Exit) -> Exit {
+    pub(in crate::runner) fn exit(&self, exit: Exit) -> Exit {
         if self.report.over_budget { Exit::Code(0) } else { exit }
     }
 
     /// Whether the program has printed its last message, unless it continues after it.
-    pub(super) fn has_said_all(&self) -> bool {
+    pub(in crate::runner) fn has_said_all(&self) -> bool {
         self.reader.as_ref().is_some_and(|reader| reader.final_message().is_some())
     }
 
     /// Whether the program has reported which message is its last.
-    pub(super) fn has_final(&self) -> bool {
+    pub(in crate::runner) fn has_final(&self) -> bool {
         self.report.final_message.is_some()
     }
 
     /// Whether the output may begin with an echo of the prompt.
-    pub(super) fn echoes(&self) -> bool {
+    pub(in crate::runner) fn echoes(&self) -> bool {
         !self.structured
     }
 
     /// Returns the final message, or the end of the output followed by the output's length.
-    pub(super) fn last_words(&self) -> Vec<u8> {
+    pub(in crate::runner) fn last_words(&self) -> Vec<u8> {
         match &self.report.final_message {
             Some(message) => message.clone().into_bytes(),
             None => [self.stdout.tail(LAST_WORDS), self.stdout.bytes().to_le_bytes().into()].concat(),
@@ -214,17 +222,17 @@ impl AttemptOutput {
     }
 
     /// Whether the program reports only that it waits for its service, which is not a sign of life.
-    pub(super) fn waits(&self) -> bool {
+    pub(in crate::runner) fn waits(&self) -> bool {
         self.reader.as_ref().is_some_and(Reader::waits)
     }
 
     /// Whether a marker that counts has been seen.
-    pub(super) fn marker_seen(&self) -> bool {
+    pub(in crate::runner) fn marker_seen(&self) -> bool {
         self.seen > 0 && self.lines > self.discount
     }
 
     /// Called when the streams have ended: handles the last line and what a structured output reported.
-    pub(super) fn finish(
+    pub(in crate::runner) fn finish(
         &mut self,
         folder: &AttemptFolder,
         observer: &mut dyn Observer,
@@ -267,7 +275,7 @@ impl AttemptOutput {
     }
 
     /// Returns what is known of the attempt.
-    pub(super) fn finished(
+    pub(in crate::runner) fn finished(
         self,
         took_ms: u64,
         held_open: bool,
