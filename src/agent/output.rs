@@ -52,6 +52,8 @@ pub struct Report {
     pub final_message: Option<String>,
     /// Tokens and cost, if they were reported.
     pub usage: Option<Usage>,
+    /// The tokens of its last request to its service, if they are reported for each one.
+    pub last_request: Option<u64>,
     /// The id of the session, which can be resumed.
     pub session: Option<String>,
     /// Tools that the agent was refused, in order, with their main argument if known.
@@ -85,6 +87,12 @@ impl Report {
     /// Adds to the usage.
     pub(super) fn add(&mut self, usage: &Usage) {
         self.usage = Some(self.usage.unwrap_or_default().plus(usage));
+    }
+
+    /// Records the usage of a request.
+    pub(super) fn requested(&mut self, usage: &Usage) {
+        let input = usage.input_tokens.saturating_add(usage.cache_read_tokens).saturating_add(usage.cache_write_tokens);
+        self.last_request = Some(input.saturating_add(usage.output_tokens));
     }
 
     /// Records that a tool was refused with this input.

@@ -24,6 +24,10 @@ pub(super) fn parked_by(event: &Event, backends: &[Option<String>]) -> Option<(S
     let EventKind::WaitStarted { at, reason: WaitReason::UsageLimit, until, wait_ms } = &event.event else {
         return None;
     };
+    // Another backend continues at once.
+    if *wait_ms == 0 {
+        return None;
+    }
     let step = usize::try_from(at.step).ok()?.checked_sub(1)?;
     let backend = backends.get(step)?.clone()?;
     let moment = |text: &str| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond);

@@ -129,6 +129,19 @@ pub struct ToolServer {
     pub tool: String,
 }
 
+/// How a backend continues a session in a new process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Continuation {
+    /// The arguments that replace those for unattended use, if they differ.
+    pub arguments: Option<Vec<String>>,
+    /// The arguments that replace those of a permission level, if they differ.
+    pub permissions: IndexMap<String, Vec<String>>,
+    /// The arguments that come last; `{}` is replaced by the session.
+    pub last: Vec<String>,
+    /// Environment variables that hold an API key. With one, its service forgets a session after minutes.
+    pub api_keys: Vec<String>,
+}
+
 /// A backend: how it is run unattended, and which settings it accepts. In its arguments, `{}` is replaced by the value,
 /// `{json}` by the value as a JSON string, and an argument with `{each}` is repeated for each value of a list. A
 /// setting that is `None` is not supported, and using it is an error.
@@ -154,6 +167,8 @@ pub struct Backend {
     pub cli: IndexMap<&'static str, Vec<String>>,
     /// The permission levels that it supports.
     pub permissions: IndexMap<String, Level>,
+    /// How it continues a session; none if that sends no less than a new one.
+    pub continues: Option<Continuation>,
     /// How it is given the tools of an attempt.
     pub mcp: Option<ToolServer>,
     /// How it names a command that may be run; `{}` is replaced by the command.
@@ -213,6 +228,7 @@ impl Backend {
             max_cost: self.max_cost.or(earlier.max_cost),
             cli,
             permissions,
+            continues: self.continues.or(earlier.continues),
             mcp: self.mcp.or(earlier.mcp),
             command: self.command.or(earlier.command),
             output: self.output.or(earlier.output),

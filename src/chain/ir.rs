@@ -168,6 +168,18 @@ pub enum Role {
 
 names!(Role { Worker = "worker", Judge = "judge" });
 
+/// What an agent does with the session of its attempt before.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SessionUse {
+    /// Every attempt begins a new session.
+    #[default]
+    Fresh,
+    /// An attempt that follows feedback continues the session, as long as that is likely to be cheaper.
+    Continue,
+}
+
+names!(SessionUse { Fresh = "fresh", Continue = "continue" });
+
 /// The form of a judge's verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -202,6 +214,10 @@ pub struct Agent {
     pub min_score: Option<(u32, Place)>,
     /// The backend that runs this agent.
     pub backend: Option<Text>,
+    /// The backends that run it while the usage limits of those before them last.
+    pub fallback: Vec<Text>,
+    /// What it does with its sessions, and where that is set.
+    pub session: Option<(SessionUse, Place)>,
     /// The program that runs this agent.
     pub command: Option<Command>,
     /// The arguments that are always passed.

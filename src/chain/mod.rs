@@ -19,14 +19,14 @@ mod schema;
 mod show;
 mod validate;
 
-pub use backend::{Accounting, Backend, Delivery, Format, Level, Permissions, ToolServer, UsageReport};
+pub use backend::{Accounting, Backend, Continuation, Delivery, Format, Level, Permissions, ToolServer, UsageReport};
 pub use batch::{EngineSettings, Landing, WorkspaceNeeds, WorkspaceSettings};
 pub use dsl::parse;
 pub use duration::{DurationError, parse_duration, show_duration};
 pub use errors::bad_duration;
 pub use ir::{
     Agent, Chain, Check, Command, Form, Group, HookKind, Item, Limit, Limits, MOST_ITERATIONS, PromptSource, Role, Run,
-    Step, StepTarget,
+    SessionUse, Step, StepTarget,
 };
 pub use isolation::{Isolation, Sandbox};
 pub use keys::cli::{CLI_KEYS, CliKey, CliValue, CliValueKind, CliValues};

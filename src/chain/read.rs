@@ -1,11 +1,12 @@
 //! Converts a checked tree to agents, checks and chains. Whatever `check` has reported is ignored here.
 
-use super::backend::{Backend, Delivery, Format, Level, Permissions, ToolServer};
+use super::backend::{Backend, Continuation, Delivery, Format, Level, Permissions, ToolServer};
 use super::dsl::parse_items;
 use super::duration::parse_duration;
 use super::errors;
 use super::ir::{
-    Agent, Chain, Check, Command, Form, Group, HookKind, Item, Limit, Limits, PromptSource, Role, Run, Step, StepTarget,
+    Agent, Chain, Check, Command, Form, Group, HookKind, Item, Limit, Limits, PromptSource, Role, Run, SessionUse,
+    Step, StepTarget,
 };
 use super::isolation::{Isolation, Sandbox};
 use super::json5_tree::{Member, Node, Value};
@@ -90,6 +91,12 @@ impl<'a> Reader<'a> {
         Some(self.get(key)?.as_list()?.into_iter().filter_map(Reader::as_text).collect())
     }
 
+    /// Returns the string, or the strings of the list, at this key.
+    #[must_use]
+    pub fn one_or_more(self, key: &str) -> Vec<Text> {
+        self.text(key).map_or_else(|| self.texts(key).unwrap_or_default(), |text| vec![text])
+    }
+
     /// Returns the strings of the object at this key, by their names.
     #[must_use]
     pub fn text_map(self, key: &str) -> IndexMap<String, Text> {
@@ -172,6 +179,7 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
         Some(text) => Some(Command::Line(text)),
         None => reader.as_list().map(|words| Command::Words(words.into_iter().filter_map(Reader::as_text).collect())),
     };
+    let mut backends = reader.one_or_more("backend").into_iter();
     Agent {
         description: reader.text("description"),
         prompt: reader.prompt_source("defaultPrompt", "defaultPromptFile"),
@@ -185,7 +193,9 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
         }),
         min_score: thousandths(reader).zip(reader.get("minScore").map(Reader::at)),
         role: reader.text("role").and_then(|text| Role::named(&text.value)),
-        backend: reader.text("backend"),
+        backend: backends.next(),
+        fallback: backends.collect(),
+        session: reader.text("session").and_then(|text| Some((SessionUse::named(&text.value)?, text.at))),
         command: reader.get("command").and_then(line),
         args: reader.texts("args"),
         env: reader.text_map("env"),
@@ -204,6 +214,7 @@ fn cli_values(reader: Reader<'_>) -> CliValues {
         let found = reader.get(key.name)?;
         let texts = match key.kind {
             CliValueKind::Text | CliValueKind::File => vec![reader.text(key.name)?],
+            CliValueKind::OneOrMore => reader.one_or_more(key.name),
             CliValueKind::Count => vec![Text { value: reader.count(key.name)?.to_string(), at: found.at() }],
             CliValueKind::Texts => reader.texts(key.name)?,
         };
@@ -260,6 +271,7 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
         max_cost: template("maxCost"),
         cli: cli_words(template),
         permissions: levels.collect(),
+        continues: reader.get("continue").map(continuation),
         mcp: reader.get("mcp").map(tool_server),
         command: text("command"),
         output: text("output").and_then(|name| Format::named(&name)),
@@ -277,6 +289,18 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
         exits: words("exits"),
         start_timeout: reader.duration("startTimeout"),
         isolation: isolation(reader),
+    }
+}
+
+fn continuation(reader: Reader<'_>) -> Continuation {
+    let words = |reader: Reader<'_>, key| Some(reader.texts(key)?.into_iter().map(|word| word.value).collect());
+    let level =
+        |(name, _): &(&'static str, Permissions)| Some(((*name).to_string(), words(reader.get("permissions")?, name)?));
+    Continuation {
+        arguments: words(reader, "arguments"),
+        permissions: Permissions::NAMES.iter().filter_map(level).collect(),
+        last: words(reader, "last").unwrap_or_default(),
+        api_keys: words(reader, "apiKeys").unwrap_or_default(),
     }
 }
 

@@ -2,7 +2,10 @@
 
 use super::keys::batch::{ENGINE, LANDING, NEEDS, WORKSPACE};
 use super::keys::shape::{Key, Object, Shape};
-use super::keys::{AGENT, BACKEND, CHAIN, CHECK, HOOKS, LEVEL, LIMITS, PERMISSIONS, ROOT, STEP, TOOL_SERVER, VARIABLE};
+use super::keys::{
+    AGENT, BACKEND, CHAIN, CHECK, CONTINUATION, HOOKS, LEVEL, LEVEL_ARGUMENTS, LIMITS, PERMISSIONS, ROOT, STEP,
+    TOOL_SERVER, VARIABLE,
+};
 use serde_json::{Map, Value, json};
 
 /// Returns the schema of chains.json, with its keys in a fixed order.
@@ -18,6 +21,8 @@ pub fn schema() -> Value {
         &BACKEND,
         &PERMISSIONS,
         &TOOL_SERVER,
+        &CONTINUATION,
+        &LEVEL_ARGUMENTS,
         &LEVEL,
         &AGENT,
         &CHECK,

@@ -106,6 +106,24 @@ pub enum FeedbackCause {
     },
 }
 
+/// How an attempt is started, where a step can be run in several ways.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Preparation {
+    /// The number of the way: 0 for the first backend with its first model.
+    pub variant: u32,
+    /// The backend that runs it.
+    pub backend: Option<String>,
+    /// The model that it is told to use.
+    pub model: Option<String>,
+    /// The session that it continues.
+    pub session: Option<String>,
+    /// Why it is started in this way, one sentence each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<String>,
+}
+
 /// Why the run is being stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -249,6 +267,15 @@ pub enum EventKind {
         at: At,
         /// The number of the retry, from 1; 0 for the first try of this iteration.
         retry: u32,
+    },
+    /// The attempt is started in another way than the one before: by another backend or model, or with the session
+    /// of the attempt before.
+    #[serde(rename_all = "camelCase")]
+    AttemptPrepared {
+        /// The attempt that is about to be started.
+        at: At,
+        /// How it is started.
+        how: Preparation,
     },
     /// The process of an attempt has started.
     #[serde(rename_all = "camelCase")]
@@ -454,6 +481,7 @@ impl EventKind {
     pub fn place_in_lane(&mut self) -> Option<&mut At> {
         match self {
             Self::AttemptPlanned { at, .. }
+            | Self::AttemptPrepared { at, .. }
             | Self::AttemptStarted { at, .. }
             | Self::AttemptPaused { at, .. }
             | Self::AttemptContinued { at }

@@ -2,7 +2,7 @@
 
 use super::event::{At, Feedback};
 use super::finished::Tokens;
-use super::state::{Phase, State, StepState};
+use super::state::{Phase, SessionState, State, StepState};
 use super::totals::Totals;
 use crate::verdict::{Ledger, Unclear, Verdict};
 
@@ -103,6 +103,29 @@ impl State {
     /// Returns whether an attempt's process is running or being started.
     pub(super) fn has_process(&self) -> bool {
         matches!(self.phase, Phase::Starting | Phase::Running)
+    }
+
+    /// Returns the way in which a step is run: 0 for the first one.
+    #[must_use]
+    pub fn variant(&self, step: u32) -> u32 {
+        self.step(step).map_or(0, |step| step.variant)
+    }
+
+    /// Returns whether the current attempt of a step continues a session.
+    pub(super) fn continues(&self, step: u32) -> bool {
+        self.step(step).is_some_and(|step| step.session == SessionState::Continued)
+    }
+
+    /// Returns whether the last attempt of a step was to continue a session that its service does not know.
+    #[must_use]
+    pub fn has_lost_its_session(&self, step: u32) -> bool {
+        self.step(step).is_some_and(|step| step.session == SessionState::Lost)
+    }
+
+    /// Returns whether nothing has stopped the current attempt, or is about to.
+    #[must_use]
+    pub fn was_not_cut(&self) -> bool {
+        self.cut.is_none() && self.ending.is_none()
     }
 
     /// Returns whether the current attempt is a retry.

@@ -86,7 +86,9 @@ impl Unknown {
     pub fn of(accounting: Option<Accounting>, outcome: &AttemptOutcome, finished: &Finished) -> Self {
         let worked = match outcome {
             AttemptOutcome::NotStarted { .. } => false,
-            AttemptOutcome::Unavailable { reason } => !matches!(reason, WaitReason::Machine | WaitReason::Start),
+            AttemptOutcome::Unavailable { reason } => {
+                !matches!(reason, WaitReason::Machine | WaitReason::Start | WaitReason::Session)
+            }
             _ => !finished.error_class.is_some_and(ErrorClass::is_permanent),
         };
         // Without tokens there is no cost.
@@ -102,7 +104,7 @@ impl Unknown {
 }
 
 /// A usage limit that an agent's service reported.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UsageLimit {
@@ -110,6 +112,12 @@ pub struct UsageLimit {
     pub resets_at: Option<String>,
     /// The time between the end of the attempt and the end of the limit, in milliseconds.
     pub resets_in_ms: Option<u64>,
+    /// The backend whose limit it is, if that is not the first one of its agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<String>,
+    /// The backend of the agent that has no limit now. The attempt is then repeated at once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free: Option<String>,
 }
 
 /// What is known about an attempt that has ended.

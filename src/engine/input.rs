@@ -1,6 +1,6 @@
 //! The inputs of the machine, and the effects that it requests.
 
-use super::event::{At, Feedback, HighestAttempt};
+use super::event::{At, Feedback, HighestAttempt, Preparation};
 use super::finished::{Finished, Leftover, Tokens, UsageLimit};
 use super::outcome::{Exit, RunOutcome, Sig};
 use crate::verdict::{Verdict, VerdictReading};
@@ -47,6 +47,8 @@ pub enum Input {
         /// The tree with which the run resumes.
         tree: Option<String>,
     },
+    /// The attempt is started in another way than the one before.
+    Prepared(Preparation),
     /// The agent's process has started.
     Spawned {
         /// The agent's process id.

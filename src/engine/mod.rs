@@ -28,7 +28,8 @@ pub use evaluation::{
     OutputComparison, Proof, Proposal, RemarkTexts, Remarks, Score, Sensitivity, USUAL_LEVEL,
 };
 pub use event::{
-    At, EVENT_VERSION, Ending, Event, EventKind, ExtraRounds, Feedback, FeedbackCause, HighestAttempt, type_of_event,
+    At, EVENT_VERSION, Ending, Event, EventKind, ExtraRounds, Feedback, FeedbackCause, HighestAttempt, Preparation,
+    type_of_event,
 };
 pub use finished::{Finished, Leftover, Tokens, Unknown, UsageLimit};
 pub use input::{Effect, Input, Timer};

@@ -132,6 +132,8 @@ pub enum WaitReason {
     Start,
     /// The machine, which lacked the resources for another process.
     Machine,
+    /// Nothing: the session that the agent was to continue is unknown to its service, so it begins a new one.
+    Session,
 }
 
 /// How an attempt ended.

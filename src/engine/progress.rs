@@ -24,7 +24,7 @@ impl Deliberation<'_> {
         said: Option<VerdictReading>,
     ) {
         let Some(at) = self.state.at.clone() else { return };
-        let accounting = self.step(at.step).and_then(PlannedStep::accounting);
+        let accounting = self.step_as_run(at.step).and_then(PlannedStep::accounting);
         // If its end does not report what it used, its last usage report counts.
         let used = Some(self.state.spending()).filter(|tokens| *tokens != Tokens::default());
         finished.tokens = finished.tokens.or(used);

@@ -2,7 +2,7 @@
 
 use super::event::{At, Ending, EventKind, ExtraRounds, Feedback, FeedbackCause, HighestAttempt};
 use super::finished::{Finished, Tokens};
-use super::outcome::{AttemptOutcome, Cut, HumanNeeded, RunOutcome, Sig};
+use super::outcome::{AttemptOutcome, Cut, HumanNeeded, RunOutcome, Sig, WaitReason};
 use super::totals::Totals;
 use super::waits::Waits;
 use crate::verdict::{Decision, Finding, Ledger, ReadFrom, Unclear, Verdict};
@@ -115,6 +115,22 @@ pub(super) struct StepState {
     pub(super) more: u32,
     /// Whether its service has answered.
     pub(super) worked: bool,
+    /// The way in which it is run: 0 for the first one.
+    pub(super) variant: u32,
+    /// What became of the session that it was to continue.
+    pub(super) session: SessionState,
+}
+
+/// What became of the session that a step was to continue.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum SessionState {
+    /// Its attempts begin sessions.
+    #[default]
+    New,
+    /// Its current attempt continues one.
+    Continued,
+    /// Its last attempt was to continue one that its service does not know.
+    Lost,
 }
 
 /// The state of a group.
@@ -234,6 +250,14 @@ impl State {
                     step.unclear = Some((why.clone(), *asked));
                 }
             }
+            EventKind::AttemptPrepared { at, how } => {
+                if let Some(step) = nth(&mut self.steps, at.step) {
+                    step.variant = how.variant;
+                    if how.session.is_some() {
+                        step.session = SessionState::Continued;
+                    }
+                }
+            }
             EventKind::AttemptStarted { .. } => {
                 self.phase = Phase::Running;
                 self.waits.process_started();
@@ -322,6 +346,9 @@ impl State {
         self.charged = self.charged.saturating_add(1);
         if let Some(step) = nth(&mut self.steps, at.step) {
             step.attempts = at.attempt;
+            if step.session == SessionState::Continued {
+                step.session = SessionState::New;
+            }
         }
     }
 
@@ -332,6 +359,8 @@ impl State {
         }
         self.spending = Tokens::default();
         if let Some(step) = nth(&mut self.steps, at.step) {
+            let is_lost = *outcome == AttemptOutcome::Unavailable { reason: WaitReason::Session };
+            step.session = if is_lost { SessionState::Lost } else { SessionState::New };
             step.worked |= finished.tokens.is_some_and(|tokens| tokens.total() > 0);
         }
         if !outcome.counts() {

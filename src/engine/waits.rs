@@ -37,6 +37,7 @@ impl Waits {
         match reason {
             WaitReason::Machine => self.machine_ms = self.machine_ms.saturating_add(wait_ms),
             WaitReason::Start => self.starts = self.starts.saturating_add(1),
+            WaitReason::Session => {}
             WaitReason::UsageLimit | WaitReason::Service | WaitReason::Login => {
                 self.service_ms = self.service_ms.saturating_add(wait_ms);
             }
@@ -77,7 +78,7 @@ impl Waits {
     /// Returns whether the waits would be too long in total. `most` is the limit `wait`.
     pub(super) fn is_too_long(&self, reason: WaitReason, wait_ms: u64, most: Duration) -> bool {
         match reason {
-            WaitReason::Start => false,
+            WaitReason::Start | WaitReason::Session => false,
             WaitReason::Machine => self.machine_ms.saturating_add(wait_ms) > millis(MACHINE_IN_ALL),
             _ => self.service_ms.saturating_add(wait_ms) > millis(most),
         }
@@ -90,6 +91,7 @@ impl Waits {
             WaitReason::Machine => MACHINE,
             WaitReason::Login => (LOGIN, LOGIN),
             WaitReason::Start => (START, START),
+            WaitReason::Session => (Duration::ZERO, Duration::ZERO),
         };
         let doubled = first.saturating_mul(1_u32.checked_shl(self.in_a_row(reason)).unwrap_or(u32::MAX));
         doubled.min(longest)

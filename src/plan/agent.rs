@@ -6,6 +6,7 @@ use super::context::{Context, Faults, Part, named_path, own_environment};
 use super::isolation::{check_environment, isolate};
 use super::secrets::{no_secret, with_secrets};
 use super::template::{around, missing_variables};
+use super::variants::{alternatives, continuation, first, words_of};
 use super::{EnvDelta, Found, Kind, PlannedIsolation, PlannedPrompt, PlannedStep, context, errors};
 use crate::agent::{AttemptTool, ContractKind, Format, Named, OWN_PROGRAM, find_command, tools_of};
 use crate::chain::{Accounting, Agent, Command, Delivery, Entry, Form, LayerKind, Limit, Role, Step, UsageReport};
@@ -23,7 +24,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_mins(15);
 /// Space for the feedback that is appended in a group: two streams, up to four bytes per character, and their frame.
 const FEEDBACK_ROOM: usize = 2 * crate::prompt::FEEDBACK_CHARACTERS * 4 + 4_096;
 
-/// Plans a step whose name is an entry of the config or a program on PATH.
+/// Plans a step whose name is an entry of the config or a program on PATH, with all ways to run it.
 pub(super) fn plan_agent(
     context: &Context<'_>,
     number: usize,
@@ -31,9 +32,37 @@ pub(super) fn plan_agent(
     entry: Option<&Entry<Agent>>,
     grouped: bool,
 ) -> Result<PlannedStep, Vec<Diagnostic>> {
-    let mut faults = Faults::default();
     let nobody = Agent::default();
     let agent = entry.map_or(&nobody, |entry| &entry.value);
+    let is_single = agent.fallback.is_empty() && agent.cli.get("model").is_none_or(|model| model.values.len() < 2);
+    if is_single {
+        return plan_one(context, number, step, (entry, agent), grouped);
+    }
+    let mut planned = plan_one(context, number, step, (entry, &first(agent)), grouped)?;
+    // An evaluation compares what it names.
+    if context.request.part.is_some() {
+        return Ok(planned);
+    }
+    let at = entry.map_or(&step.name.at, |entry| &entry.at);
+    let mut faults = Vec::new();
+    for other in alternatives(agent, planned.permissions(), at) {
+        match plan_one(context, number, step, (entry, &other), grouped) {
+            Ok(other) => planned.variants.push(other),
+            Err(more) => faults.extend(more),
+        }
+    }
+    if faults.is_empty() { Ok(planned) } else { Err(faults) }
+}
+
+/// Plans one way to run a step.
+fn plan_one(
+    context: &Context<'_>,
+    number: usize,
+    step: &Step,
+    (entry, agent): (Option<&Entry<Agent>>, &Agent),
+    grouped: bool,
+) -> Result<PlannedStep, Vec<Diagnostic>> {
+    let mut faults = Faults::default();
     let at = entry.map_or(&step.name.at, |entry| &entry.at);
     let (level, picked) = pick(context.request.prompt, &step.prompt, &context.request.chain.prompt, &agent.prompt);
     let mut prompt = prompt_text(context, picked, level, &mut faults);
@@ -83,11 +112,9 @@ pub(super) fn plan_agent(
         Some(headless) => (headless.program.clone(), headless.words()),
         None => program_command(context, agent, step, at, &mut faults),
     };
-    for arg in agent.args.iter().flatten().chain(&step.args) {
-        if let Some(value) = faults.many(expand_config(arg, &context.vars, context.env)) {
-            argv.push(text(value));
-        }
-    }
+    let words = words_of(context, agent.args.iter().flatten().chain(&step.args).cloned(), &mut faults);
+    let continuation = continuation(context, named, (agent, at), (&task, role), &words, &mut faults);
+    argv.extend(words);
     argv.extend(headless.iter().flat_map(|headless| &headless.last).map(|word| text(word.as_str())));
     let templated = prompt.as_ref().is_some_and(|prompt| prompt.around.is_some());
     match prompt.as_ref().map(|prompt| (prompt.deliver, &prompt.segments)) {
@@ -132,6 +159,8 @@ pub(super) fn plan_agent(
         isolation,
         env: Arc::new(env),
         prompt,
+        continuation,
+        variants: Vec::new(),
         level,
     })
 }

@@ -201,7 +201,7 @@ fn has_own_instructions(context: &Context<'_>, own: &[String], at: &Place) -> bo
 }
 
 /// Returns an argument in which this placeholder is replaced by a late value.
-fn late(word: &str, placeholder: &str, value: Late) -> Vec<Segment> {
+pub(super) fn late(word: &str, placeholder: &str, value: Late) -> Vec<Segment> {
     let Some((before, after)) = word.split_once(placeholder) else { return text(word) };
     let known = |part: &str| (!part.is_empty()).then(|| Segment::Text(part.into()));
     [known(before), Some(Segment::Late(value)), known(after)].into_iter().flatten().collect()

@@ -164,6 +164,8 @@ pub(super) fn plan_check(
         isolation,
         env,
         prompt: None,
+        continuation: None,
+        variants: Vec::new(),
         level: Level::None,
     })
 }

@@ -62,6 +62,12 @@ pub(super) fn only_a_judge(at: &Place, key: &str) -> Diagnostic {
         .help("remove it, or make the agent a judge: \"role\": \"judge\"")
 }
 
+pub(super) fn only_a_worker(at: &Place, key: &str) -> Diagnostic {
+    Diagnostic::error("plan/worker-only", format!("`{key}` is only for an agent that works"))
+        .at(at, "this key")
+        .help("a judge begins a new session each time, so that it does not repeat its own opinion")
+}
+
 pub(super) fn only_an_evaluation(at: &Place) -> Diagnostic {
     Diagnostic::error("plan/score", "`minScore` is only for judges whose verdict has a score")
         .at(at, "this verdict is a decision")

@@ -91,6 +91,19 @@ fn step_json(step: &PlannedStep) -> Value {
             "unset": step.env.unset,
         },
         "prompt": prompt,
+        "continues": step.continuation.is_some(),
+        "variants": step.variants.iter().map(variant).collect::<Vec<_>>(),
+    })
+}
+
+/// Returns another way to run a step.
+fn variant(step: &PlannedStep) -> Value {
+    let (backend, model) = step.run_by();
+    json!({
+        "backend": backend,
+        "model": model,
+        "program": step.program.display().to_string(),
+        "args": step.argv.iter().map(|arg| show(arg)).collect::<Vec<_>>(),
     })
 }
 
@@ -203,7 +216,11 @@ fn arguments(step: &PlannedStep) -> Value {
         let name = isolation.program.file_name().unwrap_or_default().to_string_lossy().into_owned();
         std::iter::once(json!(name)).chain(isolation.argv.iter().map(|arg| pieces(arg)))
     });
-    before.chain(own.map(|(_, arg)| pieces(arg))).collect()
+    let own = own.map(|(_, arg)| pieces(arg));
+    // What a step may be run with in its place is part of it, too.
+    let others = step.variants.iter().map(|other| json!([other.run_by_words(), arguments(other)]));
+    let continued = step.continuation.iter().map(|other| other.argv.iter().map(|arg| pieces(arg)).collect::<Value>());
+    before.chain(own).chain(others).chain(continued).collect()
 }
 
 fn environment(step: &PlannedStep) -> Value {

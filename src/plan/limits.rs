@@ -112,6 +112,7 @@ pub(super) fn check_measurable(request: &Request<'_>, steps: &[PlannedStep], fau
     let cost = wanted.cost.map(|(_, at)| (at, "cost", request.settings.limits.cost.is_some()));
     let tokens = wanted.tokens.map(|(_, at)| (at, "tokens", request.settings.limits.tokens.is_some()));
     for (at, limit, typed) in cost.into_iter().chain(tokens) {
+        let steps: Vec<&PlannedStep> = steps.iter().flat_map(PlannedStep::all_variants).collect();
         let told = |step: &PlannedStep| {
             let told = step.accounting()?;
             Some(if limit == "cost" { told.cost } else { told.tokens })
@@ -125,7 +126,7 @@ pub(super) fn check_measurable(request: &Request<'_>, steps: &[PlannedStep], fau
             faults.push(errors::unmeasurable(&at, limit, &step.name));
             continue;
         }
-        let late = |step: &&PlannedStep| {
+        let late = |step: &&&PlannedStep| {
             told(step) == Some(UsageReport::AtTheEnd) && !(limit == "cost" && step.is_told_the_budget())
         };
         if let Some(step) = steps.iter().find(late) {

@@ -17,6 +17,7 @@ mod secrets;
 mod settings;
 mod template;
 mod unsubstituted;
+mod variants;
 
 use crate::agent::Format;
 use crate::chain::{Accounting, Delivery, Form, LayerKind, Limit, Permissions, Program, Role};
@@ -40,6 +41,7 @@ pub use outline::{Outline, OutlineStep, outline};
 pub use secrets::Secrets;
 pub use settings::{Overrides, RunSettings, limits};
 pub use template::{WrappingTemplate, places};
+pub use variants::PlannedContinuation;
 
 /// A chain with everything resolved that can be resolved before the run.
 #[derive(Debug, Clone, PartialEq)]
@@ -169,6 +171,10 @@ pub struct PlannedStep {
     pub env: Arc<EnvDelta>,
     /// The step's prompt; `None` for a check, and for an agent that runs without one.
     pub prompt: Option<PlannedPrompt>,
+    /// How an attempt continues the session of the attempt before; `None` if it never does.
+    pub continuation: Option<PlannedContinuation>,
+    /// Other ways to run the step: other models of its backend, then other backends.
+    pub variants: Vec<PlannedStep>,
     /// The level that the prompt was taken from.
     pub level: Level,
 }
@@ -318,7 +324,13 @@ impl PlannedStep {
     /// Returns the program that is started, including any wrapper, and its arguments.
     #[must_use]
     pub fn command(&self) -> (&Path, Vec<Cow<'_, [Segment]>>) {
-        let own = self.argv.iter().map(|word| Cow::Borrowed(word.as_slice()));
+        self.command_with(&self.argv)
+    }
+
+    /// Like [`Self::command`], with these arguments of the program.
+    #[must_use]
+    pub fn command_with<'s>(&'s self, argv: &'s [Vec<Segment>]) -> (&'s Path, Vec<Cow<'s, [Segment]>>) {
+        let own = argv.iter().map(|word| Cow::Borrowed(word.as_slice()));
         match &self.isolation {
             None => (&self.program, own.collect()),
             Some(isolation) => {

@@ -38,6 +38,8 @@ pub enum Late {
     Budget,
     /// The attempt's random token, by which its processes are recognized.
     Token,
+    /// The session that the attempt continues.
+    Session,
     /// The path of our own program, as a JSON string.
     OwnProgram,
     /// The value of the secret variable with this number, which no plan holds.
@@ -61,6 +63,7 @@ impl Late {
             Self::Result => "result",
             Self::Budget => "budget",
             Self::Token => "token",
+            Self::Session => "session",
             Self::OwnProgram => "own_program",
             Self::Secret(_) => "secret",
         }

@@ -1,6 +1,8 @@
 //! Short texts for outcomes, times and numbers.
 
-use crate::engine::{At, AttemptOutcome, EventKind, Feedback, FeedbackCause, Leftover, Totals, WaitReason};
+use crate::engine::{
+    At, AttemptOutcome, EventKind, Feedback, FeedbackCause, Leftover, Preparation, Totals, WaitReason,
+};
 use crate::source::counted;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
@@ -44,6 +46,7 @@ fn reason_words(reason: WaitReason) -> &'static str {
         WaitReason::Login => "could not log in",
         WaitReason::Start => "printed nothing after its start",
         WaitReason::Machine => "could not be started",
+        WaitReason::Session => "could not continue its session",
     }
 }
 
@@ -55,6 +58,7 @@ pub(super) fn waiting_words(reason: WaitReason) -> &'static str {
         WaitReason::Login => "waiting for a login",
         WaitReason::Start => "waiting before restarting it",
         WaitReason::Machine => "waiting for free resources",
+        WaitReason::Session => "its session is unknown, so it begins a new one",
     }
 }
 
@@ -241,6 +245,14 @@ pub(super) fn edited_words(files: &[String], taken: bool, why: Option<&str>) -> 
         Some(why) => format!("{files} {has} changed, but cannot be read: {why}; this run keeps the old text"),
         None => format!("{files} {has} changed; this run keeps the old text (--accept-changes uses the new one)"),
     }
+}
+
+/// Returns how an attempt is started, where that is out of the ordinary: `run by codex: claude has reached …`.
+pub(super) fn prepared_words(how: &Preparation) -> String {
+    let by: Vec<&str> = how.backend.iter().chain(&how.model).map(String::as_str).collect();
+    let session = how.session.as_ref().map(|session| format!(", continuing the session {session}"));
+    let reasons = if how.reasons.is_empty() { String::new() } else { format!(": {}", how.reasons.join("; ")) };
+    format!("run by {}{}{reasons}", by.join(", "), session.unwrap_or_default())
 }
 
 #[cfg(test)]

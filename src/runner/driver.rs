@@ -1,7 +1,7 @@
 //! The driver turns everything that happens outside into inputs of the engine. It appends the engine's events to the
 //! journal before it performs their effects.
 
-use super::attempt::{AttemptOutput, BEAT, sleep};
+use super::attempt::{AttemptOutput, BEAT, Choices, sleep};
 use super::context::{Failure, ResumePoint, RunContext, RunEnd, RunStart};
 use super::evidence::Transcripts;
 use super::hooks::RunningHooks;
@@ -88,6 +88,7 @@ async fn drive_with_lifeline<'a>(
         diagnosed: None,
         hooks: RunningHooks::default(),
         templates: TemplateWatch::default(),
+        choices: Choices::default(),
         output_error: None,
         observer_error: None,
     };
@@ -157,6 +158,8 @@ pub(super) struct Driver<'a> {
     /// Hooks that are running alongside the run.
     pub(super) hooks: RunningHooks,
     pub(super) templates: TemplateWatch,
+    /// What the choice of the next attempt's backend, model and session depends on.
+    pub(super) choices: Choices,
     pub(super) output_error: Option<io::Error>,
     /// The error of an observer that accepts no more events.
     observer_error: Option<io::Error>,

@@ -16,6 +16,8 @@ use crate::verdict::{Decision, ReadFrom};
 
 /// The line above a judge's findings.
 const ALL_FINDINGS: &str = "All findings so far:";
+/// The end of the prompt of an attempt that continues its session.
+const CONTINUED: &str = "\nGo on with the same task, by the same rules. Files may have changed since: look at them again before you edit.\n";
 /// How many errors of a check are quoted.
 const FIRST_ERRORS: usize = 5;
 
@@ -57,6 +59,7 @@ impl Driver<'_> {
         at: &At,
         feedback: Option<&Feedback>,
         (folder, token): (&AttemptFolder, &str),
+        continues: bool,
     ) -> Result<Result<AttemptPrompt, String>, JournalError> {
         let before = if self.lane.is_some() { FeedbackText::default() } else { self.told_before(at) };
         // A judge's template has a place for findings, but none for earlier notes on the task.
@@ -73,6 +76,12 @@ impl Driver<'_> {
         let people = told_by_people(self.state.messages());
         let note = before.appended() + &people + &warning + &self.note(at, token);
         let mut told = AttemptPrompt { words: feedback.appended() + &note, ..AttemptPrompt::default() };
+        if continues {
+            told.prompt = head + told.words.trim_start() + CONTINUED;
+            folder.write_prompt(&told.prompt)?;
+            self.context.observer.notice(&Notice::Prompt(&told.prompt));
+            return Ok(Ok(told));
+        }
         if let Some(prompt) = &step.prompt {
             told.prompt = match self.prompt(prompt, at, &feedback, (&note, &people), (folder, token))? {
                 Ok(whole) => head + &whole,

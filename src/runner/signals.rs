@@ -172,15 +172,20 @@ impl Driver<'_> {
         if !self.may_start().await? {
             return Ok(Some(Input::NotStarted { error: "interrupted".into(), busy: false }));
         }
-        let Some(Kind::Agent { backend: Some(backend), .. }) = self.context.plan.step(at.step).map(|step| &step.kind)
-        else {
+        // A step with several backends continues with another one.
+        let Some(step) = self.context.plan.step(at.step).filter(|step| step.variants.is_empty()) else {
             return Ok(None);
         };
+        let Kind::Agent { backend: Some(backend), .. } = &step.kind else { return Ok(None) };
         let now = self.context.world.moment();
         let until = self.context.world.parked(backend).and_then(|until| Timestamp::from_millisecond(until).ok());
         Ok(until.filter(|until| *until > now).map(|until| {
             let left = until.as_millisecond().saturating_sub(now.as_millisecond());
-            let limit = UsageLimit { resets_at: Some(format!("{until:.0}")), resets_in_ms: u64::try_from(left).ok() };
+            let limit = UsageLimit {
+                resets_at: Some(format!("{until:.0}")),
+                resets_in_ms: u64::try_from(left).ok(),
+                ..UsageLimit::default()
+            };
             Input::Parked { limit }
         }))
     }

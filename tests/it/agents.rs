@@ -33,7 +33,7 @@ fn every_example_of_the_page_is_a_valid_config() {
     }
     place.write(".claude/agents/code-reviewer.md", "---\nname: code-reviewer\n---\nYou review.\n");
     let examples = examples("agents.md");
-    assert_eq!(examples.len(), 4);
+    assert_eq!(examples.len(), 5);
     for example in examples {
         place.config(&example);
         place.run(&["validate"]).code(0);
@@ -47,7 +47,7 @@ fn commands_of_any_kind_get_their_prompt_as_the_page_says() {
     let result = r#"print {"type":"result","result":"done","is_error":false,"usage":{"input_tokens":7}}"#;
     place.agent("gcloud", "print a").agent("gemini-cli", "print b").agent("openai", "print c");
     place.agent("claude", &format!("print d\nnext\n{result}"));
-    place.config(&examples("agents.md")[3]);
+    place.config(examples("agents.md").last().unwrap());
     let prompt = "-p \"two\"\nlines $HOME `x`";
     let ran = place.run(&["--chain", "all", "-p", prompt]);
     ran.code(0);

@@ -92,6 +92,7 @@ mod timeouts;
 mod tries;
 mod trust;
 mod usage;
+mod variants;
 mod verdicts;
 mod workspaces;
 

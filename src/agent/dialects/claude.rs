@@ -29,6 +29,9 @@ impl Dialect for Claude {
         }
         if event["type"] == "assistant" && !self.told {
             self.message_usage(&event["message"]);
+            if let Some((_, usage)) = self.last.as_ref().filter(|_| event["parent_tool_use_id"].is_null()) {
+                report.requested(usage);
+            }
             let last = self.last.as_ref().map(|(_, usage)| self.earlier.plus(usage));
             report.usage = last.or(report.usage);
         }

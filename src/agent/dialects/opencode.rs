@@ -37,6 +37,7 @@ impl Dialect for Opencode {
             }
             Some("step_finish") => {
                 report.add(&usage_of(part));
+                report.requested(&usage_of(part));
                 if part["reason"] != "tool-calls" {
                     report.recover();
                     report.final_message.clone_from(&self.text);

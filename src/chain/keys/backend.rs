@@ -41,6 +41,11 @@ const BACKEND_AFTER: &[Key] = &[
         "The form in which it expects a command that may be run: `Bash({}:*)`. `{}` is replaced by the command.",
     ),
     key(
+        "continue",
+        Shape::One(&CONTINUATION),
+        "How it continues a session in a new process, for agents with `session`. Only for a program that then sends what it has sent before unchanged, so that its service can read it from a cache.",
+    ),
+    key(
         "mcp",
         Shape::One(&TOOL_SERVER),
         "How it is given an MCP server for a single call, with the tools of an attempt: verdicts, answers, proposed tasks. `{}` turns them off.",
@@ -128,6 +133,43 @@ pub(in crate::chain) static LEVEL: Object = Object {
             Shape::TextMap,
             "Additional environment variables if forkhestra runs as root: some backends refuse this level as root.",
         ),
+    ],
+    required: &[],
+    one_of: &[],
+    text: None,
+};
+
+/// The value of `continue` of a backend.
+pub(in crate::chain) static CONTINUATION: Object = Object {
+    name: "`continue`",
+    id: "continue",
+    keys: &[
+        key("arguments", Shape::Texts, "The arguments that replace `arguments`. Default: the same."),
+        key(
+            "permissions",
+            Shape::One(&LEVEL_ARGUMENTS),
+            "The arguments that replace those of a permission level. Default: the same.",
+        ),
+        key("last", Shape::Texts, "The arguments that replace `last`; `{}` is replaced by the id of the session."),
+        key(
+            "apiKeys",
+            Shape::Texts,
+            "Environment variables that hold an API key. If one is set, a session is continued within 5 minutes, otherwise within 55.",
+        ),
+    ],
+    required: &["last"],
+    one_of: &[],
+    text: None,
+};
+
+/// The value of `permissions` in `continue`.
+pub(in crate::chain) static LEVEL_ARGUMENTS: Object = Object {
+    name: "`permissions` in `continue`",
+    id: "levelArguments",
+    keys: &[
+        key("read", Shape::Texts, "The arguments for `read`."),
+        key("edit", Shape::Texts, "The arguments for `edit`."),
+        key("full", Shape::Texts, "The arguments for `full`."),
     ],
     required: &[],
     one_of: &[],

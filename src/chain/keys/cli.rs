@@ -16,6 +16,8 @@ pub enum CliValueKind {
     Count,
     /// A list of strings.
     Texts,
+    /// A string, or strings of which one at a time is used.
+    OneOrMore,
 }
 
 /// A key of `agents`, and the key of the same name in `backends`.
@@ -35,8 +37,8 @@ pub struct CliKey {
 pub const CLI_KEYS: [CliKey; 7] = [
     CliKey {
         name: "model",
-        kind: CliValueKind::Text,
-        about: "The model, as the backend names it.",
+        kind: CliValueKind::OneOrMore,
+        about: "The model, as the backend names it. Of several, the next one is used after each round of its group that did not pass, and after each rejection in an earlier run of the task.",
         about_words: "The arguments that set `model`; `{}` is replaced by its value.",
     },
     CliKey {

@@ -8,7 +8,7 @@ mod hooks;
 pub(super) mod shape;
 
 use super::ir::MOST_ITERATIONS;
-pub(super) use backend::{BACKEND, LEVEL, PERMISSIONS, TOOL_SERVER};
+pub(super) use backend::{BACKEND, CONTINUATION, LEVEL, LEVEL_ARGUMENTS, PERMISSIONS, TOOL_SERVER};
 use batch::{ENGINE, LANDING, WORKSPACE};
 use cli::{CLI_KEYS, CliKey, CliValueKind};
 pub(super) use hooks::HOOKS;
@@ -145,6 +145,7 @@ const fn of_agents(cli: CliKey) -> Key {
         CliValueKind::Text | CliValueKind::File => Shape::Text,
         CliValueKind::Count => Shape::Count(MOST_ITERATIONS),
         CliValueKind::Texts => Shape::Texts,
+        CliValueKind::OneOrMore => Shape::TextOrTexts,
     };
     key(cli.name, shape, cli.about)
 }
@@ -177,7 +178,16 @@ const AGENT_BEFORE: &[Key] = &[
     key("systemPromptText", Shape::Text, "The agent's system prompt. Takes precedence over `systemPrompt`."),
 ];
 const AGENT_AFTER: &[Key] = &[
-    key("backend", Shape::Text, "The backend that runs this agent, such as `claude`."),
+    key(
+        "backend",
+        Shape::TextOrTexts,
+        "The backend that runs this agent, such as `claude`. Of several, each one runs it while the usage limits of those before it last; they use their default model.",
+    ),
+    key(
+        "session",
+        Shape::Choice(&["fresh", "continue"]),
+        "`continue`: in the later rounds of a group, a worker continues its session and is sent only the feedback, where that is likely to be cheaper. Default: `fresh`.",
+    ),
     key(
         "command",
         Shape::TextOrTexts,

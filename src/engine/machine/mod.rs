@@ -87,6 +87,9 @@ impl Deliberation<'_> {
                     (None, None) => self.go_on(),
                 }
             }
+            (Phase::Starting, Input::Prepared(how)) => {
+                self.about_attempt(|at| EventKind::AttemptPrepared { at, how });
+            }
             (Phase::Starting, Input::Spawned { pid, start_time }) => self.spawned(pid, start_time),
             (Phase::Starting, Input::NotStarted { error: why, busy }) => {
                 let error = busy.then(|| why.clone());
@@ -168,6 +171,11 @@ impl Deliberation<'_> {
         self.plan.step(number)
     }
 
+    /// Returns a step as its current attempt is run.
+    pub(super) fn step_as_run(&self, number: u32) -> Option<&PlannedStep> {
+        self.step(number).map(|step| step.variant(self.state.variant(number)))
+    }
+
     /// Returns whether the current attempt belongs to a loop, which ends when its agent prints the marker.
     fn in_loop(&self) -> bool {
         self.state.at.as_ref().and_then(|at| self.step(at.step)).is_some_and(PlannedStep::is_loop)
@@ -182,7 +190,7 @@ impl Deliberation<'_> {
 
     fn spawned(&mut self, pid: i32, start_time: u64) {
         let Some(at) = self.state.at.clone() else { return };
-        let times = self.step(at.step).map_or([(Timer::Timeout, None); 3], |step| {
+        let times = self.step_as_run(at.step).map_or([(Timer::Timeout, None); 3], |step| {
             [(Timer::Timeout, step.timeout), (Timer::Idle, step.idle_timeout), (Timer::Start, step.start_timeout)]
         });
         self.emit(EventKind::AttemptStarted { at, pid, start_time });
@@ -219,7 +227,7 @@ impl Deliberation<'_> {
     /// Returns whether the current program reports what counts for this limit only when it ends. It is then not
     /// stopped, and the attempt counts.
     fn is_told_at_the_end(&self, limit: LimitKind) -> bool {
-        let step = self.state.at.as_ref().and_then(|at| self.step(at.step));
+        let step = self.state.at.as_ref().and_then(|at| self.step_as_run(at.step));
         step.and_then(PlannedStep::accounting).is_some_and(|accounting| {
             UsageReport::AtTheEnd == if limit == LimitKind::Cost { accounting.cost } else { accounting.tokens }
         })
@@ -303,6 +311,12 @@ impl Deliberation<'_> {
             }
             _ if finished.error_class.is_some_and(ErrorClass::is_outage) && !futile => {
                 AttemptOutcome::Unavailable { reason: WaitReason::Service }
+            }
+            // It was to continue a session, and has not said a word to its service.
+            (None, None, _)
+                if self.state.continues(step) && finished.tokens.is_none_or(|tokens| tokens.total() == 0) =>
+            {
+                AttemptOutcome::Unavailable { reason: WaitReason::Session }
             }
             (None, None, Exit::Signal(signal)) => AttemptOutcome::Crashed { signal },
             (None, None, Exit::Code(0)) if finished.error.is_some() => AttemptOutcome::Errored,

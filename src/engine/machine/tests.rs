@@ -454,7 +454,7 @@ fn tokens(input: u64) -> Tokens {
 }
 
 fn limited(resets_in_ms: Option<u64>) -> Input {
-    let usage_limit = Some(UsageLimit { resets_at: None, resets_in_ms });
+    let usage_limit = Some(UsageLimit { resets_in_ms, ..UsageLimit::default() });
     let finished = Finished { usage_limit, ..Finished::default() };
     Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), verdict: None }
 }

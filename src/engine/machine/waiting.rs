@@ -13,7 +13,9 @@ impl Deliberation<'_> {
     /// Starts a wait, or ends the run if the wait would be too long.
     pub(in crate::engine) fn wait(&mut self, at: At, reason: WaitReason, limit: Option<&UsageLimit>) {
         let waits = &self.state.waits;
-        let wait_ms = waits.next(reason, limit.and_then(|limit| limit.resets_in_ms));
+        // Another backend can work meanwhile.
+        let is_free = limit.is_some_and(|limit| limit.free.is_some());
+        let wait_ms = if is_free { 0 } else { waits.next(reason, limit.and_then(|limit| limit.resets_in_ms)) };
         let too_long = waits.is_too_long(reason, wait_ms, self.plan.limits.wait);
         let step = at.step;
         match reason {
@@ -31,7 +33,7 @@ impl Deliberation<'_> {
     /// Returns whether, in a queue of tasks, a login that is refused now has worked before. The queue then waits until
     /// a person logs in again.
     pub(in crate::engine) fn login_has_worked(&self, step: u32) -> bool {
-        let backend = |number: u32| match self.step(number).map(|step| &step.kind) {
+        let backend = |number: u32| match self.step(number).map(|step| &step.variant(self.state.variant(number)).kind) {
             Some(Kind::Agent { backend, .. }) => backend.as_deref(),
             _ => None,
         };

@@ -1,5 +1,6 @@
 //! A run as a document: its timeline, findings and transcripts, as data for the HTML, Markdown and JUnit reports.
 
+mod backends;
 mod generations;
 pub(super) mod html;
 pub(super) mod junit;

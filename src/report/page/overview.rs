@@ -5,6 +5,7 @@ use crate::engine::{AttemptOutcome, Containment, Event, EventKind, RunOutcome, R
 use crate::report::closing::used_words;
 use crate::report::format::{first_line, fitted, local_time, seconds};
 use crate::report::page::Document;
+use crate::report::page::backends::backend_facts;
 use crate::report::page::timeline::first_errors;
 use crate::report::reasons::go_on;
 use crate::report::text::changes::changes_line;
@@ -92,6 +93,7 @@ pub(in crate::report) fn overview(document: &Document<'_>) -> Vec<Fact> {
     }
     facts.extend(summary.weakened.iter().map(|words| Fact { name: "weakened", words: words.clone(), bad: true }));
     facts.push(fact("used", used(summary)));
+    facts.extend(backend_facts(document).into_iter().map(|(name, words)| fact(name, words)));
     if summary.totals.rejections > 0 {
         let rework = &summary.totals.rework;
         let words = format!(

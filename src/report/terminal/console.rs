@@ -9,7 +9,7 @@ use crate::plan::{Outline, OutlineStep, Plan};
 use crate::report::closing::used_words;
 use crate::report::format::{
     amount, edited_words, first_line, judge_words, leftover_names, local_time, message_words, outcome_words,
-    refused_words, round_words, seconds, waiting_words,
+    prepared_words, refused_words, round_words, seconds, waiting_words,
 };
 use crate::report::paint::Paint;
 use crate::report::reasons::{excess, iterations, limit_words, reason};
@@ -112,6 +112,7 @@ impl<'a> Console<'a> {
             EventKind::RunResumed { .. } => self.run_resumed(event.run),
             EventKind::RoundStarted { round, rounds, .. } => self.round_started(*round, *rounds),
             EventKind::AttemptPlanned { at, iterations, retry, .. } => self.attempt_planned(at, *iterations, *retry),
+            EventKind::AttemptPrepared { how, .. } => self.paint.dim(&format!("  {}\n", prepared_words(how))),
             EventKind::UsageReported { tokens, .. } => {
                 self.spending = Some(*tokens);
                 String::new()

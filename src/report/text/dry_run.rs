@@ -88,6 +88,14 @@ fn step_text(text: &mut String, plan: &Plan, step: &PlannedStep, paint: Paint, v
             row(text, paint, "sandbox", &sandbox.words());
         }
     }
+    for other in &step.variants {
+        row(text, paint, "or by", &format!("{}: {}", other.run_by_words(), command_line(other, verbose)));
+    }
+    if let Some(continuation) = &step.continuation {
+        let minutes = continuation.within.as_secs() / 60;
+        let words = format!("continued in later rounds, up to {minutes} min after the attempt before");
+        row(text, paint, "session", &words);
+    }
     if let Some(permissions) = step.permissions() {
         row(text, paint, "permissions", permissions.name());
     }

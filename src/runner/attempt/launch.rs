@@ -1,6 +1,6 @@
 //! Starts an attempt: its prompt, its arguments, its environment and its lifeline.
 
-use super::{Attempt, AttemptOutput};
+use super::{Attempt, AttemptOutput, Chosen};
 use crate::engine::{At, Effect, Feedback, Input, Notice};
 use crate::journal::Caller;
 use crate::marker::count_lines;
@@ -32,6 +32,7 @@ impl Driver<'_> {
         let began = self.context.world.now();
         let plan = self.context.plan;
         let Some(step) = plan.step(at.step) else { return Ok(Vec::new()) };
+        let Chosen { step, session } = self.choose(at, step, feedback)?;
         let place = self.lane.map_or_else(|| at.clone(), |lane| lane.place(at));
         let (folder, found) = self.context.journal.attempt(self.context.run, place.step, &place.name, place.attempt)?;
         if let Some(found) = found {
@@ -44,11 +45,16 @@ impl Driver<'_> {
         }
         self.look_at_templates()?;
         self.take_messages()?;
-        let AttemptPrompt { words: told, prompt: whole, appended } =
-            match self.attempt_prompt(&self.with_its_template(step), at, feedback, (&folder, &token))? {
-                Ok(told) => told,
-                Err(why) => return Ok(self.take(Input::NotStarted { error: why, busy: false })?),
-            };
+        let AttemptPrompt { words: told, prompt: whole, appended } = match self.attempt_prompt(
+            &self.with_its_template(step),
+            at,
+            feedback,
+            (&folder, &token),
+            session.is_some(),
+        )? {
+            Ok(told) => told,
+            Err(why) => return Ok(self.take(Input::NotStarted { error: why, busy: false })?),
+        };
         let mut before = if self.lane.is_none() { self.before(at) } else { AttemptBaseline::default() };
         before.prompt.clone_from(&whole);
         // Rounded up, so that an agent that uses all of it has reached the limit.
@@ -67,6 +73,7 @@ impl Driver<'_> {
             Late::Token => token.clone(),
             Late::Secret(number) => plan.secrets.value(number).to_string(),
             Late::Budget => budget.clone(),
+            Late::Session => session.clone().unwrap_or_default(),
             Late::OwnProgram => serde_json::Value::from(self.context.world.own_program().to_string_lossy()).to_string(),
             Late::Result => folder.result_path(&token).display().to_string(),
         };
@@ -86,7 +93,8 @@ impl Driver<'_> {
         let stdin = step.prompt.as_ref().filter(|prompt| prompt.deliver == crate::chain::Delivery::Stdin);
         let prompt_path = folder.prompt_path();
         self.watch_own(at, &folder);
-        let (program, arguments) = step.command();
+        let continued = step.continuation.as_ref().filter(|_| session.is_some()).map(|continued| &continued.argv);
+        let (program, arguments) = step.command_with(continued.unwrap_or(&step.argv));
         let mut arguments: Vec<OsString> = arguments.iter().map(|arg| render(arg, &value).into()).collect();
         // A prompt that is an argument is the last one.
         if let Some(last) = arguments.last_mut() {

@@ -198,6 +198,11 @@ impl AttemptOutput {
         if self.report.over_budget { Exit::Code(0) } else { exit }
     }
 
+    /// The tokens of the program's last request to its service, if it reports them.
+    pub(in crate::runner) fn last_request(&self) -> Option<u64> {
+        self.report.last_request
+    }
+
     /// Whether the program has printed its last message, unless it continues after it.
     pub(in crate::runner) fn has_said_all(&self) -> bool {
         self.reader.as_ref().is_some_and(|reader| reader.final_message().is_some())
@@ -263,6 +268,7 @@ impl AttemptOutput {
             UsageLimit {
                 resets_at: end.map(|end| format!("{end:.0}")),
                 resets_in_ms: end.map(|end| u64::try_from(left(end)).unwrap_or(0)),
+                ..UsageLimit::default()
             }
         });
         self.report = report;

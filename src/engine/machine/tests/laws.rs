@@ -1,6 +1,7 @@
 //! Properties of the machine, for any chain and any history.
 
 use super::*;
+use crate::engine::Preparation;
 
 /// Returns the maximum number of attempts of a chain, computed from its program alone.
 fn bound(plan: &Plan) -> u64 {
@@ -87,6 +88,10 @@ fn any_input() -> impl Strategy<Value = Input> {
         Just(Input::Continue),
         Just(Input::AgentPaused(19)),
         Just(Input::AgentContinued),
+        (0..2_u32, any::<bool>()).prop_map(|(variant, continues)| {
+            let session = continues.then(|| "s".to_string());
+            Input::Prepared(Preparation { variant, session, ..Preparation::default() })
+        }),
         (0..9_u64, any::<bool>()).prop_map(|(used, said_all)| Input::Used { tokens: tokens(used), said_all }),
         (0..2_u64).prop_map(|hours| limited(Some(hours * 3_600_000))),
         (0..2_u32).prop_map(|same| Input::Exited {
@@ -122,7 +127,7 @@ fn any_input() -> impl Strategy<Value = Input> {
         Just(Input::Signal(Sig::Int)),
         Just(Input::Signal(Sig::Term)),
         Just(Input::NotStarted { error: "x".into(), busy: false }),
-        Just(Input::Parked { limit: UsageLimit { resets_at: None, resets_in_ms: Some(10) } }),
+        Just(Input::Parked { limit: UsageLimit { resets_in_ms: Some(10), ..UsageLimit::default() } }),
         Just(exit(0)),
         Just(exit(0)),
         Just(exit(0)),
