@@ -14,6 +14,9 @@ pub enum ContractKind {
     Answer,
 }
 
+/// The JSON Schema of an evaluation, as strict as services require it: every key is there, and no other one.
+pub const EVALUATION_SCHEMA: &str = r#"{"type":"object","properties":{"pass":{"type":"boolean"},"score":{"type":"number"},"issues":{"type":"array","items":{"type":"string"}},"suggestions":{"type":"array","items":{"type":"string"}}},"required":["pass","score","issues","suggestions"],"additionalProperties":false}"#;
+
 /// Returns the instructions for unattended work. For a loop they include the rule about the marker, in which the marker
 /// is never alone on a line. `tools` are the names of the tools that the agent is offered.
 #[must_use]

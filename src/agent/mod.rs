@@ -18,7 +18,7 @@ mod tools;
 
 pub use allowed::{Allowed, allowed};
 pub use catalog::{Named, OWN_PROGRAM, backend, default_backend};
-pub use contract::{ContractKind, contract};
+pub use contract::{ContractKind, EVALUATION_SCHEMA, contract};
 pub use error_class::ErrorClass;
 pub use find::{check_startable, find_all_on_path, find_command};
 pub use foreign::ForeignOutput;

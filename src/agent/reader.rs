@@ -1,8 +1,9 @@
 //! Reads structured output: lines of JSON from any backend. Unknown lines are skipped, and malformed lines are shown as
 //! text. Nothing in them can fail a run.
 
-use super::dialects::{Claude, Codex, Copilot, Dialect, Gemini, Opencode, Pi};
+use super::dialects::{Claude, Codex, Copilot, Custom, Dialect, Gemini, Opencode, Pi};
 use super::output::{Format, Report, Usage};
+use crate::chain::OutputRules;
 use serde_json::Value;
 use std::fmt::Debug;
 
@@ -16,16 +17,20 @@ const KEPT_BUFFER: usize = 1 << 20;
 pub struct Reader {
     line: Vec<u8>,
     given_up: bool,
+    /// Whether all of the output is one value.
+    is_whole: bool,
     dialect: Box<dyn Dialect>,
     report: Report,
 }
 
 impl Reader {
-    /// Creates a reader for this format; none for plain text, which is passed on unchanged.
+    /// Creates a reader for this format; none for plain text, which is passed on unchanged. `rules` describe a format
+    /// that is not known.
     #[must_use]
-    pub fn new(format: Format) -> Option<Self> {
+    pub fn new(format: Format, rules: Option<&OutputRules>) -> Option<Self> {
         let dialect: Box<dyn Dialect> = match format {
             Format::Plain => return None,
+            Format::Custom => Box::new(Custom::new(rules.cloned().unwrap_or_default())),
             Format::ClaudeStream => Box::<Claude>::default(),
             Format::CodexJson => Box::<Codex>::default(),
             Format::GeminiStream => Box::<Gemini>::default(),
@@ -33,12 +38,16 @@ impl Reader {
             Format::PiJson => Box::<Pi>::default(),
             Format::CopilotJson => Box::<Copilot>::default(),
         };
-        Some(Self { line: Vec::new(), given_up: false, dialect, report: Report::default() })
+        let is_whole = rules.is_some_and(|rules| rules.whole && format == Format::Custom);
+        Some(Self { line: Vec::new(), given_up: false, is_whole, dialect, report: Report::default() })
     }
 
     /// Reads the next bytes and passes the text for people to `show`.
     pub fn feed(&mut self, bytes: &[u8], show: &mut dyn FnMut(&str)) {
         let mut rest = bytes;
+        if self.is_whole {
+            return self.extend(rest);
+        }
         while let Some(newline) = memchr::memchr(b'\n', rest) {
             self.extend(&rest[..newline]);
             self.end_line(show);

@@ -31,7 +31,7 @@ fn captures() -> Vec<(String, Format, Vec<u8>)> {
 }
 
 fn read<'a>(format: Format, chunks: impl IntoIterator<Item = &'a [u8]>) -> (String, Report) {
-    let (mut reader, mut shown) = (Reader::new(format).unwrap(), String::new());
+    let (mut reader, mut shown) = (Reader::new(format, None).unwrap(), String::new());
     for chunk in chunks {
         reader.feed(chunk, &mut |text| shown.push_str(text));
     }

@@ -1,8 +1,10 @@
 //! A backend as data: an entry of `backends`, built in or from the user's config.
 
 use super::isolation::Isolation;
+use super::output_rules::OutputRules;
 use crate::source::{Text, names};
 use indexmap::IndexMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How a prompt is passed to a program.
@@ -36,6 +38,8 @@ pub enum Format {
     PiJson,
     /// `copilot --output-format json`.
     CopilotJson,
+    /// A format that the rules of its backend describe.
+    Custom,
 }
 
 names!(Format {
@@ -46,6 +50,7 @@ names!(Format {
     OpencodeJson = "opencode-json",
     PiJson = "pi-json",
     CopilotJson = "copilot-json",
+    Custom = "custom",
 });
 
 impl Format {
@@ -53,7 +58,7 @@ impl Format {
     #[must_use]
     pub fn tells_tokens(self) -> UsageReport {
         match self {
-            Self::Plain | Self::CopilotJson => UsageReport::Never,
+            Self::Plain | Self::CopilotJson | Self::Custom => UsageReport::Never,
             Self::CodexJson | Self::GeminiStream => UsageReport::AtTheEnd,
             Self::ClaudeStream | Self::OpencodeJson | Self::PiJson => UsageReport::AsItGoes,
         }
@@ -63,7 +68,7 @@ impl Format {
     #[must_use]
     pub fn tells_cost(self) -> UsageReport {
         match self {
-            Self::Plain | Self::CopilotJson | Self::CodexJson | Self::GeminiStream => UsageReport::Never,
+            Self::Plain | Self::CopilotJson | Self::CodexJson | Self::GeminiStream | Self::Custom => UsageReport::Never,
             Self::ClaudeStream => UsageReport::AtTheEnd,
             Self::OpencodeJson | Self::PiJson => UsageReport::AsItGoes,
         }
@@ -163,6 +168,9 @@ pub struct Backend {
     pub system_prompt: Option<Vec<String>>,
     /// The arguments that limit the cost of one attempt, in US dollars.
     pub max_cost: Option<Vec<String>>,
+    /// The arguments that force its final message into a JSON Schema; `{}` is replaced by the schema, `{file}` by the
+    /// path of a file with it.
+    pub schema: Option<Vec<String>>,
     /// The arguments that pass on an agent's settings, by key: `model`, …
     pub cli: IndexMap<&'static str, Vec<String>>,
     /// The permission levels that it supports.
@@ -175,6 +183,8 @@ pub struct Backend {
     pub command: Option<String>,
     /// The format of its output.
     pub output: Option<Format>,
+    /// How its output is read, if it has a format that is not known.
+    pub reader: Option<Arc<OutputRules>>,
     /// Whether it reports its cost, as other programs of its format do.
     pub tells_cost: Option<bool>,
     /// Environment variables that are set unless the user has set them: quiet, no updates, bounded retries.
@@ -226,12 +236,14 @@ impl Backend {
             deliver: self.deliver.or(earlier.deliver),
             system_prompt: self.system_prompt.or(earlier.system_prompt),
             max_cost: self.max_cost.or(earlier.max_cost),
+            schema: self.schema.or(earlier.schema),
             cli,
             permissions,
             continues: self.continues.or(earlier.continues),
             mcp: self.mcp.or(earlier.mcp),
             command: self.command.or(earlier.command),
             output: self.output.or(earlier.output),
+            reader: self.reader.or(earlier.reader),
             tells_cost: self.tells_cost.or(earlier.tells_cost),
             env: merged(earlier.env, self.env),
             unset: self.unset.or(earlier.unset),

@@ -411,3 +411,28 @@ pub(super) fn unused_agent(at: &Place, name: &str, why: &str) -> Diagnostic {
         .at(at, "this agent")
         .help("to use it under another name: `\"agents\": { \"NAME\": { \"systemPrompt\": \"THIS FILE\" } }`")
 }
+
+pub(super) fn not_a_pointer(at: &Place, text: &str) -> Diagnostic {
+    Diagnostic::error("config/pointer", format!("`{text}` is not a JSON Pointer"))
+        .at(at, "here")
+        .help("a pointer begins with a slash: /message/text")
+}
+
+pub(super) fn any_line_is_final(at: &Place) -> Diagnostic {
+    Diagnostic::error("config/reader", "any line could be the final message, also the output of a tool")
+        .at(at, "this rule has no condition")
+        .help("say which line it is: \"when\": { \"/type\": \"result\" }")
+}
+
+pub(super) fn text_without_tools(at: &Place) -> Diagnostic {
+    Diagnostic::error("config/reader", "the final message is the last text, but nothing says what a tool call is")
+        .at(at, "this rule has no `at`")
+        .help("describe tool calls with `tool`, or say with `at` where the final message is")
+}
+
+pub(super) fn tool_is_final(at: &Place, rule: &str) -> Diagnostic {
+    let message = format!("a tool call could be the final message: `{rule}` and `tool` can match the same line");
+    Diagnostic::error("config/reader", message)
+        .at(at, "this rule")
+        .help("let both name the same pointer with different values: \"/type\"")
+}

@@ -13,6 +13,7 @@ mod layers;
 mod limits;
 mod lower;
 mod name;
+mod output_rules;
 mod raw;
 mod read;
 mod schema;
@@ -35,6 +36,7 @@ pub use layers::{Config, Entry, LayerKind, LayerSource, PROJECT_FILES, load};
 pub use limits::{limit_name, limit_names, parse_limit};
 pub use lower::{GroupSpan, Op, Program, lower};
 pub use name::{check_name, looks_like_a_count};
+pub use output_rules::{AMOUNTS, OutputRule, OutputRules, UsageRule};
 pub use schema::schema;
 pub use show::show;
 

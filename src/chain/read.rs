@@ -11,6 +11,7 @@ use super::ir::{
 use super::isolation::{Isolation, Sandbox};
 use super::json5_tree::{Member, Node, Value};
 use super::keys::cli::{CLI_KEYS, CliKey, CliValue, CliValueKind, CliValues};
+use super::output_rules::OutputRules;
 use crate::source::{Diagnostic, Place, Source, Text};
 use indexmap::IndexMap;
 use std::num::NonZeroU32;
@@ -20,8 +21,8 @@ use std::time::Duration;
 /// An object whose members are read by key.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
-    source: &'a Arc<Source>,
-    node: &'a Node,
+    pub(super) source: &'a Arc<Source>,
+    pub(super) node: &'a Node,
 }
 
 impl<'a> Reader<'a> {
@@ -269,12 +270,14 @@ pub(super) fn backend(reader: Reader<'_>) -> Backend {
         deliver: delivery(reader),
         system_prompt: template("systemPrompt"),
         max_cost: template("maxCost"),
+        schema: template("schema"),
         cli: cli_words(template),
         permissions: levels.collect(),
         continues: reader.get("continue").map(continuation),
         mcp: reader.get("mcp").map(tool_server),
         command: text("command"),
         output: text("output").and_then(|name| Format::named(&name)),
+        reader: reader.get("reader").map(|rules| Arc::new(OutputRules::read(rules))),
         tells_cost: reader.flag("tellsCost"),
         env: values(reader, "env"),
         unset: words("unset"),

@@ -3,8 +3,8 @@
 use super::keys::batch::{ENGINE, LANDING, NEEDS, WORKSPACE};
 use super::keys::shape::{Key, Object, Shape};
 use super::keys::{
-    AGENT, BACKEND, CHAIN, CHECK, CONTINUATION, HOOKS, LEVEL, LEVEL_ARGUMENTS, LIMITS, PERMISSIONS, ROOT, STEP,
-    TOOL_SERVER, VARIABLE,
+    AGENT, BACKEND, CHAIN, CHECK, CONTINUATION, ERROR_RULE, HOOKS, LEVEL, LEVEL_ARGUMENTS, LIMITS, PERMISSIONS, READER,
+    ROOT, STEP, TEXT_RULE, TOOL_RULE, TOOL_SERVER, USAGE_RULE, VARIABLE,
 };
 use serde_json::{Map, Value, json};
 
@@ -22,6 +22,11 @@ pub fn schema() -> Value {
         &PERMISSIONS,
         &TOOL_SERVER,
         &CONTINUATION,
+        &READER,
+        &TEXT_RULE,
+        &TOOL_RULE,
+        &ERROR_RULE,
+        &USAGE_RULE,
         &LEVEL_ARGUMENTS,
         &LEVEL,
         &AGENT,
@@ -83,6 +88,11 @@ fn shape(shape: Shape) -> Value {
         Shape::TextMap => json!({
             "type": "object",
             "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" },
+            "additionalProperties": { "type": "string" },
+        }),
+        Shape::PointerMap => json!({
+            "type": "object",
+            "propertyNames": { "pattern": "^/" },
             "additionalProperties": { "type": "string" },
         }),
         Shape::Variables(object) => json!({

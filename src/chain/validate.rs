@@ -106,8 +106,20 @@ impl Checker<'_> {
                 }
             }
             (Shape::Texts, Value::List(nodes)) => self.texts(nodes, key),
-            (Shape::TextMap, Value::Object(members)) => self.text_map(members, key, None),
-            (Shape::Variables(object), Value::Object(members)) => self.text_map(members, key, Some(object)),
+            (Shape::TextMap, Value::Object(members)) => {
+                self.variable_names(members);
+                self.text_map(members, key, None);
+            }
+            (Shape::PointerMap, Value::Object(members)) => {
+                for member in members.iter().filter(|member| !member.key.starts_with('/')) {
+                    self.faults.push(errors::not_a_pointer(&self.place(&member.key_span), &member.key));
+                }
+                self.text_map(members, key, None);
+            }
+            (Shape::Variables(object), Value::Object(members)) => {
+                self.variable_names(members);
+                self.text_map(members, key, Some(object));
+            }
             (Shape::Count(most), Value::Number(number)) => {
                 if !(*number >= 1.0 && *number <= f64::from(most) && number.fract() == 0.0) {
                     self.faults.push(errors::bad_number(&self.place(&node.span), key, *number, most));
@@ -154,13 +166,16 @@ impl Checker<'_> {
         }
     }
 
+    fn variable_names(&mut self, members: &[Member]) {
+        for member in members.iter().filter(|member| !is_variable_name(&member.key)) {
+            self.faults.push(errors::bad_variable_name(&self.place(&member.key_span), &member.key));
+        }
+    }
+
     fn text_map(&mut self, members: &[Member], key: &str, other: Option<&'static Object>) {
         for member in members {
             if let Some(first) = &member.duplicates {
                 self.duplicate(first, member);
-            }
-            if !is_variable_name(&member.key) {
-                self.faults.push(errors::bad_variable_name(&self.place(&member.key_span), &member.key));
             }
             match (&member.node.value, other) {
                 (Value::Text(_), _) => {}
@@ -241,7 +256,7 @@ fn wanted(shape: Shape) -> &'static str {
         Shape::Text | Shape::Choice(_) => "a string",
         Shape::TextOrTexts => "a string or an array of strings",
         Shape::Texts => "an array of strings",
-        Shape::TextMap => "an object whose values are strings",
+        Shape::TextMap | Shape::PointerMap => "an object whose values are strings",
         Shape::Variables(_) => "an object whose values are strings or objects",
         Shape::Duration => "a length of time as a string, such as `10m`",
         Shape::Flag => "true or false",

@@ -2,6 +2,7 @@
 
 use crate::cli::checks::kinds;
 use crate::cli::eval::args::EvalArgs;
+use crate::cli::init::InitArgs;
 use crate::cli::mcp::McpArgs;
 use crate::cli::options::{OutputArgs, RunOptions};
 use crate::cli::parse::deferred::Deferred;
@@ -304,19 +305,6 @@ pub(super) struct DiagnoseArgs {
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct InitArgs {
-    /// Write the built-in templates and skills for editing instead; existing files are kept
-    #[arg(long)]
-    pub(super) templates: bool,
-    /// Write .claude/skills/forkhestra/SKILL.md instead, which tells your own agent how to run chains
-    #[arg(long, conflicts_with = "templates")]
-    pub(super) skill: bool,
-    /// Import templates and skills from the directory of another tool, such as .foreman
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["templates", "skill"])]
-    pub(super) from: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

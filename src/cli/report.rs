@@ -1,6 +1,5 @@
 //! `report`: one run or several as a self-contained document.
 
-use crate::agent::{Format, Reader};
 use crate::chain::parse_duration;
 use crate::cli::args::Common;
 use crate::cli::config::shell;
@@ -8,6 +7,7 @@ use crate::cli::respond::{Answered, Stopped, answer, broken_journal, json_line};
 use crate::cli::run::execute::resume_line;
 use crate::cli::runs::args::ReportArgs;
 use crate::cli::runs::batch::trees_of;
+use crate::cli::runs::decode::reader_of;
 use crate::cli::runs::history::{journal, meant, state};
 use crate::cli::runs::{bad_age, broken};
 use crate::engine::{At, Event, EventKind, FileChange, Finished, RunKind, RunRow, RunState, RunSummary, RunTrees};
@@ -231,10 +231,9 @@ fn paper(
     ended: Option<&Finished>,
 ) -> Result<AttemptTexts, Diagnostic> {
     let folder = journal.attempt_folder(run, at.step, &at.name, at.attempt);
-    let step = outline.step(at.step);
     let read = |name: &str| folder.beginning(name, LONGEST as u64).map_err(|error| broken_journal(&error));
     let ((stdout, cut), (errors, cut_too)) = (read("stdout.log")?, read("stderr.log")?);
-    let output = match Reader::new(step.map_or(Format::Plain, |step| step.format)) {
+    let output = match reader_of(journal, outline, run, (at.step, at.attempt)) {
         None => String::from_utf8_lossy(&stdout).into_owned(),
         Some(mut reader) => {
             let mut text = String::new();

@@ -148,6 +148,20 @@ impl AttemptFolder {
         self.write("prompt.md", prompt)
     }
 
+    /// The path of the JSON Schema of the final message.
+    #[must_use]
+    pub fn schema_path(&self) -> PathBuf {
+        self.path.join("schema.json")
+    }
+
+    /// Writes the JSON Schema of the final message.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write_schema(&self, schema: &str) -> Result<(), JournalError> {
+        self.write("schema.json", schema)
+    }
+
     /// Writes the final message of a structured backend.
     ///
     /// # Errors

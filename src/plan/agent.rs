@@ -9,7 +9,10 @@ use super::template::{around, missing_variables};
 use super::variants::{alternatives, continuation, first, words_of};
 use super::{EnvDelta, Found, Kind, PlannedIsolation, PlannedPrompt, PlannedStep, context, errors};
 use crate::agent::{AttemptTool, ContractKind, Format, Named, OWN_PROGRAM, find_command, tools_of};
-use crate::chain::{Accounting, Agent, Command, Delivery, Entry, Form, LayerKind, Limit, Role, Step, UsageReport};
+use crate::chain::{
+    Accounting, Agent, Command, Delivery, Entry, Form, LayerKind, Limit, OutputRules, Role, Step, UsageReport,
+    UsageRule,
+};
 use crate::marker::count_lines;
 use crate::prompt::{ChosenPrompt, Late, Level, Segment, expand_config, expand_prose, pick, read_prompt_file, text};
 use crate::source::{Diagnostic, Place, Text};
@@ -130,7 +133,7 @@ fn plan_one(
     check_timers(step, timeout, idle_timeout, &mut faults);
     check_environment(isolation.as_ref(), &env, at, &mut faults);
     let Some(program) = program.filter(|_| faults.0.is_empty()) else { return Err(faults.0) };
-    let format = agent.output.or(named.and_then(|named| named.backend.output)).unwrap_or(Format::Plain);
+    let (format, rules) = output_of(agent, named);
     Ok(PlannedStep {
         number,
         name: step.name.value.clone(),
@@ -139,7 +142,8 @@ fn plan_one(
             allows: named.and_then(|named| named.backend.cli.get("allowedTools").and(named.backend.command.clone())),
             model: named.and(agent.model().map(str::to_string)),
             format,
-            accounting: accounting(named, format),
+            accounting: accounting(named, format, rules.as_deref()),
+            rules,
             role,
             form,
             least: agent.min_score.as_ref().map(|(least, _)| *least),
@@ -163,6 +167,16 @@ fn plan_one(
         variants: Vec::new(),
         level,
     })
+}
+
+/// Returns the format of an agent's output, and the rules of a format that is its backend's own.
+fn output_of(agent: &Agent, named: Option<Named<'_>>) -> (Format, Option<Arc<OutputRules>>) {
+    let backend = named.map(|named| named.backend);
+    match (agent.output, backend.and_then(|backend| backend.reader.clone())) {
+        (Some(format), _) => (format, None),
+        (None, Some(rules)) => (Format::Custom, Some(rules)),
+        (None, None) => (backend.and_then(|backend| backend.output).unwrap_or(Format::Plain), None),
+    }
 }
 
 fn check_timers(step: &Step, timeout: Option<Duration>, idle_timeout: Option<Duration>, faults: &mut Faults) {
@@ -230,8 +244,16 @@ fn offered_tools(context: &Context<'_>, role: Role, form: Form, grouped: bool) -
 }
 
 /// Returns what an agent reports about its usage. A plain program is assumed to use nothing, unless its output says so.
-fn accounting(named: Option<Named<'_>>, format: Format) -> Option<Accounting> {
-    let told = Accounting { tokens: format.tells_tokens(), cost: format.tells_cost() };
+fn accounting(named: Option<Named<'_>>, format: Format, rules: Option<&OutputRules>) -> Option<Accounting> {
+    let told = match rules.map(|rules| rules.usage.as_ref()) {
+        None => Accounting { tokens: format.tells_tokens(), cost: format.tells_cost() },
+        Some(usage) => {
+            let when = |usage: &UsageRule| if usage.adds { UsageReport::AsItGoes } else { UsageReport::AtTheEnd };
+            let of =
+                |tells: fn(&UsageRule) -> bool| usage.filter(|usage| tells(usage)).map_or(UsageReport::Never, when);
+            Accounting { tokens: of(|usage| usage.at.len() > 1), cost: of(|usage| usage.at.contains_key("cost")) }
+        }
+    };
     match named {
         None => (format != Format::Plain).then_some(told),
         Some(named) if named.backend.program.as_ref().is_some_and(|program| program.value == OWN_PROGRAM) => None,

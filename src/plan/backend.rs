@@ -3,10 +3,10 @@
 use super::context::{Context, Faults, named_path};
 use super::{SystemPart, errors};
 use crate::agent::{
-    AttemptTool, ContractKind, Named, OWN_PROGRAM, PROGRAM, allowed, backend, contract, default_backend, fill,
-    fill_list, find_command, level_words, tool_words,
+    AttemptTool, ContractKind, EVALUATION_SCHEMA, Named, OWN_PROGRAM, PROGRAM, allowed, backend, contract,
+    default_backend, fill, fill_list, find_command, level_words, tool_words,
 };
-use crate::chain::{Agent, CLI_KEYS, CliValue, CliValueKind, LayerKind, Level, Permissions};
+use crate::chain::{Agent, CLI_KEYS, CliValue, CliValueKind, Form, LayerKind, Level, Permissions};
 use crate::checks::Budget;
 use crate::prompt::{Late, Segment, expand_config, read_prompt_file, text};
 use crate::source::{Diagnostic, MarkdownHead, Place, Text};
@@ -167,7 +167,9 @@ pub(super) fn backend_command(
     let limited = context.request.settings.limits.clone().or(context.request.config.limits.clone()).cost.is_some();
     let budget = backend.max_cost.iter().flatten().filter(|_| limited).map(|word| late(word, "{}", Late::Budget));
     let program_of = |word: &String| late(word, PROGRAM, Late::OwnProgram);
-    let late = tools.arguments.iter().map(program_of).chain(budget).collect();
+    let forced = backend.schema.iter().flatten().filter(|_| asked == ContractKind::Verdict(Form::Evaluation));
+    let forced = forced.map(|word| late(&word.replace("{}", EVALUATION_SCHEMA), "{file}", Late::SchemaFile));
+    let late = forced.chain(tools.arguments.iter().map(program_of)).chain(budget).collect();
     let tools_env = tools.env.iter().map(|(name, value)| (name.clone(), program_of(value))).collect();
     let start_timeout = backend.start_timeout;
     Headless {

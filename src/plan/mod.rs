@@ -20,7 +20,7 @@ mod unsubstituted;
 mod variants;
 
 use crate::agent::Format;
-use crate::chain::{Accounting, Delivery, Form, LayerKind, Limit, Permissions, Program, Role};
+use crate::chain::{Accounting, Delivery, Form, LayerKind, Limit, OutputRules, Permissions, Program, Role};
 use crate::checks::Profile;
 use crate::prompt::{Late, Level, Segment, show, text};
 use crate::source::Diagnostic;
@@ -192,6 +192,8 @@ pub enum Kind {
         allows: Option<String>,
         /// The format of the agent's output.
         format: Format,
+        /// How its output is read, if that is a format of its backend only.
+        rules: Option<Arc<OutputRules>>,
         /// The agent's role: worker or judge.
         role: Role,
         /// The form of a judge's verdict.
@@ -302,6 +304,15 @@ impl PlannedStep {
     pub fn format(&self) -> Option<Format> {
         match self.kind {
             Kind::Agent { format, .. } => Some(format),
+            Kind::Check { .. } => None,
+        }
+    }
+
+    /// Returns how the output is read, if that is a format of its backend only.
+    #[must_use]
+    pub fn rules(&self) -> Option<&OutputRules> {
+        match &self.kind {
+            Kind::Agent { rules, .. } => rules.as_deref(),
             Kind::Check { .. } => None,
         }
     }

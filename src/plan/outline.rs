@@ -1,7 +1,7 @@
 //! A plan without its texts. The journal keeps it to describe a run later, and to detect what has changed since.
 
 use super::{Kind, Limits, Plan, PlannedStep, json};
-use crate::chain::{Accounting, Format, Permissions, Role, show_duration};
+use crate::chain::{Accounting, Format, OutputRules, Permissions, Role, show_duration};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -49,6 +49,12 @@ pub struct OutlineStep {
     pub allows: Option<String>,
     /// The format of the step's output.
     pub format: Format,
+    /// How its output is read, if that is a format of its backend only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rules: Option<OutputRules>,
+    /// The formats of the other ways to run it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub variants: Vec<(Format, Option<OutputRules>)>,
     /// What the step reports about its usage; `None` for one that uses no tokens or money.
     #[serde(default)]
     pub accounting: Option<Accounting>,
@@ -84,6 +90,15 @@ pub struct OutlineStep {
 }
 
 impl OutlineStep {
+    /// Returns the format of its output when it is run in this way, and the rules of that format if it is not known.
+    #[must_use]
+    pub fn output_of(&self, variant: u32) -> (Format, Option<&OutputRules>) {
+        match variant.checked_sub(1).and_then(|index| self.variants.get(index as usize)) {
+            Some((format, rules)) => (*format, rules.as_ref()),
+            None => (self.format, self.rules.as_ref()),
+        }
+    }
+
     /// Whether a message from a person reaches the step: it is an agent with a prompt, which the message is added to.
     #[must_use]
     pub fn takes_messages(&self) -> bool {
@@ -121,6 +136,8 @@ fn step(plan: &Plan, step: &PlannedStep) -> OutlineStep {
         model,
         allows,
         format: step.format().unwrap_or_default(),
+        rules: step.rules().cloned(),
+        variants: step.variants.iter().map(|step| (step.format().unwrap_or_default(), step.rules().cloned())).collect(),
         accounting: step.accounting(),
         permissions: step.permissions(),
         role: step.role(),

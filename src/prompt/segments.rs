@@ -38,6 +38,8 @@ pub enum Late {
     Budget,
     /// The attempt's random token, by which its processes are recognized.
     Token,
+    /// The path of a file with the JSON Schema of the final message.
+    SchemaFile,
     /// The session that the attempt continues.
     Session,
     /// The path of our own program, as a JSON string.
@@ -63,6 +65,7 @@ impl Late {
             Self::Result => "result",
             Self::Budget => "budget",
             Self::Token => "token",
+            Self::SchemaFile => "schema_file",
             Self::Session => "session",
             Self::OwnProgram => "own_program",
             Self::Secret(_) => "secret",

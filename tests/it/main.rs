@@ -69,6 +69,7 @@ mod preflight;
 mod promises;
 mod prompts;
 mod queue;
+mod readers;
 mod reports;
 mod resume;
 mod roles;

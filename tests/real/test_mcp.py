@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Verdicts by typed tools, with the real agent CLIs at the level `read`, offline (stub_llm.py).
+"""Verdicts by typed tools, and evaluations by a schema, with the real agent CLIs at the level `read`, offline (stub_llm.py).
 
     tests/real/install.sh claude codex && cargo build && python3 tests/real/test_mcp.py claude codex
 
@@ -13,6 +13,10 @@ from place import MARKER, Place, is_installed, says
 
 NAMES = ("claude", "codex", "opencode", "qwen", "copilot")
 LOOKED = says("I looked at it.")
+EVALUATION = {"pass": False, "score": 0.25, "issues": ["it is short"], "suggestions": ["write more"]}
+# How a model gives what its schema asks for: by a tool, or as its message.
+BY_SCHEMA = {"claude": {"tool": "StructuredOutput", "input": EVALUATION}, "codex": says(json.dumps(EVALUATION)),
+             "qwen": {"tool": "structured_output", "input": EVALUATION}}
 
 
 def tool(name, **arguments):
@@ -58,11 +62,35 @@ class Real:
         self.assertNotEqual(code, 0)
 
 
+class Evaluating(unittest.TestCase):
+    def evaluates(self, name):
+        if not is_installed(name):
+            self.skipTest("not installed")
+        place = Place([BY_SCHEMA[name], says("Done.")], name)
+        self.addCleanup(place.close)
+        place.config({"judge": place.agent(name, role="judge", verdict="evaluation", permissions="read")})
+        code, stdout, stderr = place.run("judge", "-p", "Judge it.")
+        self.assertEqual(code, 1, stderr + stdout)
+        self.assertIn("✗ rejects (rejection 1)", stderr)
+        self.assertIn("it is short", stderr)
+        self.assertIn("additionalProperties", json.dumps(place.requests()[0]["body"]))
+
+    def test_claude_is_held_to_the_schema_of_an_evaluation(self):
+        self.evaluates("claude")
+
+    def test_codex_is_held_to_the_schema_of_an_evaluation(self):
+        self.evaluates("codex")
+
+    def test_qwen_is_held_to_the_schema_of_an_evaluation(self):
+        self.evaluates("qwen")
+
+
 def main():
     wanted = [name for name in sys.argv[1:] if name in NAMES] or [name for name in NAMES if is_installed(name)]
     loader, suite = unittest.TestLoader(), unittest.TestSuite()
     for name in wanted:
         suite.addTests(loader.loadTestsFromTestCase(type(name.capitalize(), (Real, unittest.TestCase), {"name": name})))
+    suite.addTests(loader.loadTestsFromTestCase(Evaluating))
     print("real CLIs:", ", ".join(wanted) or "none", flush=True)
     result = unittest.TextTestRunner(verbosity=2).run(suite)
     sys.exit(0 if result.wasSuccessful() and result.testsRun else 1)

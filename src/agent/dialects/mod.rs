@@ -3,6 +3,7 @@
 mod claude;
 mod codex;
 mod copilot;
+mod custom;
 mod gemini;
 mod opencode;
 mod pi;
@@ -11,6 +12,7 @@ mod shared;
 pub(super) use claude::Claude;
 pub(super) use codex::Codex;
 pub(super) use copilot::Copilot;
+pub(super) use custom::Custom;
 pub(super) use gemini::Gemini;
 pub(super) use opencode::Opencode;
 pub(super) use pi::Pi;

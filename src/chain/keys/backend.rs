@@ -28,6 +28,11 @@ const BACKEND_BEFORE: &[Key] = &[
         Shape::Texts,
         "The arguments that limit its cost. `{}` is replaced by the US dollars that are left of the limit `cost`.",
     ),
+    key(
+        "schema",
+        Shape::Texts,
+        "The arguments that force its final message into a JSON Schema, for judges with `\"verdict\": \"evaluation\"` and for evaluations. `{}` is replaced by the schema, `{file}` by the path of a file with it.",
+    ),
 ];
 const BACKEND_AFTER: &[Key] = &[
     key(
@@ -51,6 +56,11 @@ const BACKEND_AFTER: &[Key] = &[
         "How it is given an MCP server for a single call, with the tools of an attempt: verdicts, answers, proposed tasks. `{}` turns them off.",
     ),
     key("output", Shape::Choice(&OUTPUTS), "The format of its output. Default: `plain`."),
+    key(
+        "reader",
+        Shape::One(&READER),
+        "How its output is read, if it is JSON in a format that forkhestra does not know. Then `output` is not used.",
+    ),
     key(
         "tellsCost",
         Shape::Flag,
@@ -139,6 +149,102 @@ pub(in crate::chain) static LEVEL: Object = Object {
     text: None,
 };
 
+/// The value of `reader` of a backend.
+pub(in crate::chain) static READER: Object = Object {
+    name: "`reader`",
+    id: "reader",
+    keys: &[
+        key(
+            "json",
+            Shape::Choice(&["lines", "whole"]),
+            "`lines`: each line of standard output is a JSON value; lines that are not are shown. `whole`: all of it is one. Default: `lines`.",
+        ),
+        key("text", Shape::One(&TEXT_RULE), "What the agent says, to show it."),
+        key(
+            "tool",
+            Shape::One(&TOOL_RULE),
+            "The calls of tools, to show them. A text or a final message before one is not the last word.",
+        ),
+        key(
+            "final",
+            Shape::One(&TEXT_RULE),
+            "The final message, in which the marker and the verdict are. Without `at` it is the last text. With `lines`, `when` is required, and no tool call may match it.",
+        ),
+        key("session", Shape::Text, "The pointer of the session's id, in any value."),
+        key("usage", Shape::One(&USAGE_RULE), "What was used."),
+        key("error", Shape::One(&ERROR_RULE), "The error with which it fails."),
+    ],
+    required: &["final"],
+    one_of: &[],
+    text: None,
+};
+
+/// The condition of a rule.
+const WHEN: Key = key(
+    "when",
+    Shape::PointerMap,
+    "What the JSON value must have: `{ \"/type\": \"message\" }`. Keys are JSON Pointers (RFC 6901); numbers and flags are written as text, and `null` is a value that is missing, too.",
+);
+
+/// A rule for a text.
+pub(in crate::chain) static TEXT_RULE: Object = Object {
+    name: "a rule for a text",
+    id: "text-rule",
+    keys: &[
+        WHEN,
+        key("at", Shape::Text, "The pointer of the text. Of a list, the texts of its elements are taken (`text`)."),
+    ],
+    required: &[],
+    one_of: &[],
+    text: None,
+};
+
+/// A rule for calls of tools.
+pub(in crate::chain) static TOOL_RULE: Object = Object {
+    name: "a rule for tools",
+    id: "tool-rule",
+    keys: &[
+        WHEN,
+        key("name", Shape::Text, "The pointer of the tool's name."),
+        key("input", Shape::Text, "The pointer of its input."),
+    ],
+    required: &["when"],
+    one_of: &[],
+    text: None,
+};
+
+/// A rule for errors.
+pub(in crate::chain) static ERROR_RULE: Object = Object {
+    name: "a rule for errors",
+    id: "error-rule",
+    keys: &[
+        WHEN,
+        key("at", Shape::Text, "The pointer of the message."),
+        key("status", Shape::Text, "The pointer of the HTTP status."),
+    ],
+    required: &["when"],
+    one_of: &[],
+    text: None,
+};
+
+/// A rule for the usage.
+pub(in crate::chain) static USAGE_RULE: Object = Object {
+    name: "a rule for the usage",
+    id: "usage-rule",
+    keys: &[
+        WHEN,
+        key("input", Shape::Text, "The pointer of the input tokens, without those from the cache."),
+        key("output", Shape::Text, "The pointer of the output tokens."),
+        key("cacheRead", Shape::Text, "The pointer of the input tokens that were read from the cache."),
+        key("cacheWrite", Shape::Text, "The pointer of the input tokens that were written to the cache."),
+        key("cost", Shape::Text, "The pointer of the cost in US dollars."),
+        key("adds", Shape::Flag, "`true`: several reports are added up. Default: the last one counts."),
+    ],
+    required: &[],
+    one_of: &[],
+    text: None,
+};
+
 /// The value of `continue` of a backend.
 pub(in crate::chain) static CONTINUATION: Object = Object {
     name: "`continue`",
@@ -165,7 +271,7 @@ pub(in crate::chain) static CONTINUATION: Object = Object {
 /// The value of `permissions` in `continue`.
 pub(in crate::chain) static LEVEL_ARGUMENTS: Object = Object {
     name: "`permissions` in `continue`",
-    id: "levelArguments",
+    id: "level-arguments",
     keys: &[
         key("read", Shape::Texts, "The arguments for `read`."),
         key("edit", Shape::Texts, "The arguments for `edit`."),

@@ -8,7 +8,10 @@ mod hooks;
 pub(super) mod shape;
 
 use super::ir::MOST_ITERATIONS;
-pub(super) use backend::{BACKEND, CONTINUATION, LEVEL, LEVEL_ARGUMENTS, PERMISSIONS, TOOL_SERVER};
+pub(super) use backend::{
+    BACKEND, CONTINUATION, ERROR_RULE, LEVEL, LEVEL_ARGUMENTS, PERMISSIONS, READER, TEXT_RULE, TOOL_RULE, TOOL_SERVER,
+    USAGE_RULE,
+};
 use batch::{ENGINE, LANDING, WORKSPACE};
 use cli::{CLI_KEYS, CliKey, CliValueKind};
 pub(super) use hooks::HOOKS;

@@ -9,8 +9,10 @@ pub enum Shape {
     TextOrTexts,
     /// An array of strings.
     Texts,
-    /// An object of strings.
+    /// An object of strings, whose keys are names of variables.
     TextMap,
+    /// An object of strings, whose keys are JSON Pointers.
+    PointerMap,
     /// An object of variables: strings, or objects for variables without a value here.
     Variables(&'static Object),
     /// `true` or `false`.

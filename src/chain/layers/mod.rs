@@ -13,6 +13,7 @@ use crate::chain::keys::batch::ENGINE;
 use crate::chain::keys::cli::CliValues;
 use crate::chain::keys::{AGENT, BACKEND, CHAIN, CHECK, ROOT};
 use crate::chain::name::check_name;
+use crate::chain::output_rules::OutputRules;
 use crate::chain::read::{self, Reader};
 use crate::chain::validate::check;
 use crate::source::{Diagnostic, Place, Source, Text};
@@ -208,6 +209,9 @@ fn add(layer: &LayerSource, root: &json5_tree::Node, config: &mut Config) {
         }
         check(source, &member.node, &BACKEND, false, &mut faults);
         let backend = read::backend(Reader::new(source, &member.node));
+        if let Some(rules) = Reader::new(source, &member.node).get("reader") {
+            OutputRules::check(rules, &mut faults);
+        }
         let (index, earlier) = match config.backends.get_full(&member.key) {
             Some((index, _, earlier)) => (Some(index), earlier.clone()),
             None => (None, entry(layer, member, Backend::default(), Vec::new())),

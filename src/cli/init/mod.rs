@@ -1,18 +1,38 @@
 //! `init`: writes a commented chains.json and prompts that run at once, or templates, outside `.forkhestra/`.
 
 pub(super) mod migrate;
+mod probe;
 
 use crate::chain::PROJECT_FILES;
-use crate::cli::args::{Common, InitArgs};
+use crate::cli::args::Common;
 use crate::cli::config::{Project, project};
 use crate::cli::init::migrate::{Migrated, migrated, our_templates};
 use crate::cli::respond::{Answered, answer};
 use crate::plan::places;
+use crate::proc::{capture, find_outside};
 use crate::source::{Diagnostic, Files};
 use crate::world::World;
+use clap::Args;
+use probe::entry_of;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct InitArgs {
+    /// Write the built-in templates and skills for editing instead; existing files are kept
+    #[arg(long)]
+    pub(in crate::cli) templates: bool,
+    /// Write .claude/skills/forkhestra/SKILL.md instead, which tells your own agent how to run chains
+    #[arg(long, conflicts_with = "templates")]
+    pub(in crate::cli) skill: bool,
+    /// Write an entry of `backends` for a program that forkhestra does not know, from what its help says
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["templates", "skill", "from"])]
+    pub(in crate::cli) backend: Option<String>,
+    /// Import templates and skills from the directory of another tool, such as .foreman
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["templates", "skill"])]
+    pub(in crate::cli) from: Option<PathBuf>,
+}
 
 const FILES: [(&str, &str); 3] = [
     ("forge/chains.json", include_str!("../../../forge/init/chains.json")),
@@ -31,6 +51,9 @@ pub(in crate::cli) fn init(world: &World, common: &Common, args: &InitArgs) -> A
     if args.templates {
         let ours = our_templates().into_iter().map(|(path, text)| (place(path), text.to_string()));
         return beside(world, &shell, &ours.collect::<Vec<_>>(), "");
+    }
+    if let Some(name) = &args.backend {
+        return backend(world, &project, name);
     }
     if args.skill {
         return beside(world, &shell, &[(PathBuf::from(SKILL.0), SKILL.1.to_string())], "");
@@ -57,6 +80,46 @@ pub(in crate::cli) fn init(world: &World, common: &Common, args: &InitArgs) -> A
     }
     text.push_str("\nTry:  forkhestra hello\nThen: forkhestra ship FEATURE=\"a greeting\" --dry-run\n");
     Ok(answer(&text))
+}
+
+/// Writes a config with an entry for a program, or prints the entry if there is a config.
+fn backend(world: &World, project: &Project, name: &str) -> Answered {
+    if project.config.backends.contains_key(name) {
+        return Err(known_backend(name).into());
+    }
+    let program = find_outside(name, &project.root).ok_or_else(|| no_program(name))?;
+    let help = capture(&program, &["--help".to_string()], &project.shell);
+    let help = help.map(|answer| answer.stdout + &answer.stderr).unwrap_or_default();
+    let entry = entry_of(name, &help);
+    let then =
+        "\nComplete it, then: forkhestra doctor; forkhestra coder -p \"Say hello\" --dry-run\nSee docs/backends.md.\n";
+    if PROJECT_FILES.iter().any(|file| world.kind(&project.root.join(file)).is_ok()) {
+        return Ok(answer(&format!(
+            "// Insert this in \"backends\" of your config.\n{entry}{}",
+            then.replace('\n', "\n// ").trim_end_matches("// ")
+        )));
+    }
+    let level = if entry.contains("\n        \"edit\"") {
+        ""
+    } else {
+        "  // Without a level `edit`, an agent needs one of the others: \"permissions\": \"full\"\n"
+    };
+    let text = format!(
+        "{{\n  \"backends\": {{\n{entry}  }},\n{level}  \"agents\": {{ \"coder\": {{ \"backend\": \"{name}\" }} }},\n  \"chains\": {{}},\n}}\n"
+    );
+    let file = PROJECT_FILES[0];
+    world.create(&project.shell.join(file), &text).map_err(|error| not_written(file, &error.to_string()))?;
+    Ok(answer(&format!("wrote {file}\n{then}")))
+}
+
+fn known_backend(name: &str) -> Diagnostic {
+    Diagnostic::error("init/backend", format!("`{name}` is a backend already"))
+        .help("`forkhestra doctor` shows its state; change single keys of it in `backends` of your config")
+}
+
+fn no_program(name: &str) -> Diagnostic {
+    Diagnostic::error("init/backend", format!("there is no program `{name}` on PATH"))
+        .help("install it first, or put its directory on PATH")
 }
 
 /// Returns where a template or skill below `forge/` is written: below the project's root, unless `templates` of the

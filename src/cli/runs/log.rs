@@ -1,11 +1,12 @@
 //! `runs log`: shows a run as the live console shows it, or what one attempt printed.
 
-use crate::agent::{Format, Reader};
+use crate::agent::Reader;
 use crate::cli::args::Common;
 use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::execute::resume_line;
 use crate::cli::run::output::{last_words, verbosity};
 use crate::cli::runs::args::LogArgs;
+use crate::cli::runs::decode::reader_of;
 use crate::cli::runs::history::{is_alive, journal, meant, state};
 use crate::cli::runs::place::{AttemptPlace, RunPlace};
 use crate::cli::runs::{batch, broken};
@@ -157,11 +158,11 @@ impl Player<'_> {
                 if event.seq < first && !matches!(event.event, EventKind::RunStarted { .. }) {
                     continue;
                 }
-                if let EventKind::AttemptPlanned { at, .. } = &event.event
+                if let EventKind::AttemptPlanned { at, .. } | EventKind::AttemptPrepared { at, .. } = &event.event
                     && !self.common.quiet
                 {
-                    let format = outline.step(at.step).map_or(Format::Plain, |step| step.format);
-                    let output = LogOutput::of(self.journal, row.id, (at.step, &at.name, at.attempt), format);
+                    let reader = reader_of(self.journal, &outline, row.id, (at.step, at.attempt));
+                    let output = LogOutput::of(self.journal, row.id, (at.step, &at.name, at.attempt), reader);
                     open = Some(if event.seq == first { output.at_its_end(self)? } else { output });
                 }
                 show(lines.as_bytes())?;
@@ -202,11 +203,11 @@ struct LogOutput {
 }
 
 impl LogOutput {
-    fn of(journal: &Journal, run: i64, (step, name, attempt): (u32, &str, u32), format: Format) -> Self {
+    fn of(journal: &Journal, run: i64, (step, name, attempt): (u32, &str, u32), reader: Option<Reader>) -> Self {
         let folder = journal.attempt_folder(run, step, name, attempt);
         let file = |name: &str| (folder.path().join(name), 0);
         let (stdout, stderr) = (file("stdout.log"), Some(file("stderr.log")));
-        Self { step, name: name.into(), attempt, stdout, stderr, reader: Reader::new(format) }
+        Self { step, name: name.into(), attempt, stdout, stderr, reader }
     }
 
     /// One file of the attempt instead, byte for byte.
@@ -278,9 +279,9 @@ fn one_attempt(
         return Ok(());
     }
     let outline = journal.outline(run.id).map_err(broken)?;
-    let step = outline.as_ref().and_then(|outline| outline.step(attempt.step));
-    let format = step.map_or(Format::Plain, |step| step.format);
-    let mut output = LogOutput::of(journal, run.id, (attempt.step, &attempt.name, attempt.attempt), format);
+    let at = (attempt.step, attempt.attempt);
+    let reader = outline.as_ref().and_then(|outline| reader_of(journal, outline, run.id, at));
+    let mut output = LogOutput::of(journal, run.id, (attempt.step, &attempt.name, attempt.attempt), reader);
     if let Some(name) = file {
         output = output.only(name);
     }

@@ -2,6 +2,7 @@
 
 pub(in crate::cli) mod args;
 pub(super) mod batch;
+pub(super) mod decode;
 pub(super) mod history;
 pub(super) mod log;
 pub(in crate::cli) mod place;

@@ -10,12 +10,13 @@ pub(super) use attach::attach;
 pub(super) use stop::stop;
 pub(super) use tell::tell;
 
-use crate::agent::{Format, Reader};
+use crate::agent::Reader;
 use crate::cli::args::{Common, StatusArgs};
 use crate::cli::config::project;
 use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::execute::resume_line;
 use crate::cli::runs::broken;
+use crate::cli::runs::decode::reader_of;
 use crate::cli::runs::history::{is_alive, state};
 use crate::engine::{At, Event, EventKind, RunKind, RunOutcome, RunRow, RunState};
 use crate::journal::{Journal, Lease, QUEUE_TITLE, RunLock};
@@ -232,24 +233,24 @@ fn attempt_status(world: &World, journal: &Journal, outline: Option<&Outline>, l
     let folder = journal.attempt_folder(last.run, at.step, &at.name, at.attempt);
     let running_ms = world.milliseconds_since_time(&last.at);
     let touched = ["stdout.log", "stderr.log"].map(|name| world.milliseconds_since_touch(&folder.path().join(name)));
-    let format = outline.and_then(|outline| outline.step(at.step)).map_or(Format::Plain, |step| step.format);
+    let reader = outline.and_then(|outline| reader_of(journal, outline, last.run, (at.step, at.attempt)));
     Some(AttemptStatus {
         label: attempt_label(at, *iterations),
         running_ms,
         silent_ms: touched.into_iter().flatten().min().unwrap_or(running_ms).min(running_ms),
-        last_line: last_line(world, journal, (last.run, at), format),
+        last_line: last_line(world, journal, (last.run, at), reader),
     })
 }
 
 /// The last line of an attempt's output, as a person sees it.
-fn last_line(world: &World, journal: &Journal, (run, at): (i64, &At), format: Format) -> String {
+fn last_line(world: &World, journal: &Journal, (run, at): (i64, &At), reader: Option<Reader>) -> String {
     let path = journal.attempt_folder(run, at.step, &at.name, at.attempt).path().join("stdout.log");
     let from = world.size_of(&path).unwrap_or(0).saturating_sub(TAIL);
     let bytes = journal.piece(&path, from).unwrap_or_default();
     // The first line is cut, unless it is the first of the file.
     let begin = if from == 0 { 0 } else { bytes.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1) };
     let bytes = &bytes[begin..];
-    let text = match Reader::new(format) {
+    let text = match reader {
         None => String::from_utf8_lossy(bytes).into_owned(),
         Some(mut reader) => {
             let mut text = String::new();

@@ -1,12 +1,13 @@
 //! Starts an attempt: its prompt, its arguments, its environment and its lifeline.
 
 use super::{Attempt, AttemptOutput, Chosen};
+use crate::agent::EVALUATION_SCHEMA;
 use crate::engine::{At, Effect, Feedback, Input, Notice};
 use crate::journal::Caller;
 use crate::marker::count_lines;
 use crate::plan::{Kind, PlannedStep};
 use crate::proc::{AgentPipes, Launch, LifelineHandle, SpawnError};
-use crate::prompt::{Late, render};
+use crate::prompt::{Late, Segment, render};
 use crate::runner::context::Failure;
 use crate::runner::driver::{Driver, new_token};
 use crate::runner::inspect::AttemptBaseline;
@@ -73,6 +74,7 @@ impl Driver<'_> {
             Late::Token => token.clone(),
             Late::Secret(number) => plan.secrets.value(number).to_string(),
             Late::Budget => budget.clone(),
+            Late::SchemaFile => folder.schema_path().display().to_string(),
             Late::Session => session.clone().unwrap_or_default(),
             Late::OwnProgram => serde_json::Value::from(self.context.world.own_program().to_string_lossy()).to_string(),
             Late::Result => folder.result_path(&token).display().to_string(),
@@ -86,10 +88,14 @@ impl Driver<'_> {
         if discount > 0 && step.is_loop() {
             self.context.observer.notice(&Notice::MarkerInPrompt { name: &at.name, lines: discount });
         }
+        if step.argv.iter().flatten().any(|segment| *segment == Segment::Late(Late::SchemaFile)) {
+            folder.write_schema(EVALUATION_SCHEMA)?;
+        }
         if let Some(role) = step.role() {
             folder.open_calls(&token, Caller { role, proposes: plan.proposes_tasks })?;
         }
-        let output = AttemptOutput::open(&folder, format, &plan.marker, discount, self.context.observer.pace())?;
+        let output =
+            AttemptOutput::open(&folder, (format, step.rules()), &plan.marker, discount, self.context.observer.pace())?;
         let stdin = step.prompt.as_ref().filter(|prompt| prompt.deliver == crate::chain::Delivery::Stdin);
         let prompt_path = folder.prompt_path();
         self.watch_own(at, &folder);

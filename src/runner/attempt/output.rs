@@ -2,6 +2,7 @@
 
 use super::stream::{Got, StreamLog};
 use crate::agent::{ErrorClass, ForeignOutput, Format, Reader, Report, Usage};
+use crate::chain::OutputRules;
 use crate::engine::{Exit, Finished, Leftover, Observer, Pace, Stream, Tokens, UsageLimit};
 use crate::journal::{AttemptFolder, JournalError};
 use crate::marker::{Scanner, Sighting, marker_lines};
@@ -50,12 +51,12 @@ impl AttemptOutput {
     /// Opens the logs. `format` is none for a check, whose output is never scanned.
     pub(in crate::runner) fn open(
         folder: &AttemptFolder,
-        format: Option<Format>,
+        (format, rules): (Option<Format>, Option<&OutputRules>),
         marker: &str,
         discount: usize,
         pace: Pace,
     ) -> Result<Self, JournalError> {
-        let reader = format.and_then(Reader::new);
+        let reader = format.and_then(|format| Reader::new(format, rules));
         Ok(Self {
             // A terminal is shown decoded text, which is not in the log, so it could not catch up from there.
             pace: if reader.is_some() && pace == Pace::CatchUp { Pace::InStep } else { pace },
