@@ -98,7 +98,7 @@ impl Reader {
         }
         let line = std::mem::take(&mut self.line);
         if !line.trim_ascii().is_empty() && !self.dialect.skips(&line) {
-            match parsed(&line) {
+            match parsed(&line).filter(|value| self.is_whole || value.is_object()) {
                 Some(event) => {
                     self.report.waits = false;
                     self.dialect.event(&event, &mut self.report, show);
@@ -113,15 +113,14 @@ impl Reader {
     }
 }
 
-/// Parses the object in a line. Output of JavaScript programs that JSON forbids is repaired once: lone surrogates,
+/// Parses the value in a line. Output of JavaScript programs that JSON forbids is repaired once: lone surrogates,
 /// invalid UTF-8, a byte order mark.
 fn parsed(line: &[u8]) -> Option<Value> {
-    let value = serde_json::from_slice::<Value>(line).ok().or_else(|| {
+    serde_json::from_slice::<Value>(line).ok().or_else(|| {
         let text = String::from_utf8_lossy(line);
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         serde_json::from_str(&whole_characters(text)).ok()
-    });
-    value.filter(Value::is_object)
+    })
 }
 
 /// Replaces escapes of lone surrogates, such as a single `\ud83d`, by the replacement character.

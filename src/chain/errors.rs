@@ -434,5 +434,5 @@ pub(super) fn tool_is_final(at: &Place, rule: &str) -> Diagnostic {
     let message = format!("a tool call could be the final message: `{rule}` and `tool` can match the same line");
     Diagnostic::error("config/reader", message)
         .at(at, "this rule")
-        .help("let both name the same pointer with different values: \"/type\"")
+        .help("in `when`, let both name the same pointer, with different values; \"null\" is a value that is missing")
 }

@@ -106,9 +106,18 @@ fn conditions(reader: Reader<'_>) -> BTreeMap<String, String> {
     reader.text_map("when").into_iter().map(|(pointer, value)| (pointer, value.value)).collect()
 }
 
-/// Whether one value can satisfy both: they are told apart by a pointer at which they want different values.
+/// Whether one value can satisfy both. They are told apart by a pointer at which they want different values, or by
+/// something that must be missing in one and has parts in the other.
 fn may_be_one(one: &OutputRule, other: &OutputRule) -> bool {
-    one.when.iter().all(|(pointer, value)| other.when.get(pointer).is_none_or(|wanted| wanted == value))
+    let differ = one.when.iter().any(|(pointer, value)| other.when.get(pointer).is_some_and(|wanted| wanted != value));
+    !differ && !excludes(one, other) && !excludes(other, one)
+}
+
+/// Whether something that must be missing in one has parts in the other.
+fn excludes(one: &OutputRule, other: &OutputRule) -> bool {
+    let missing = one.when.iter().filter(|(_, value)| *value == "null").map(|(pointer, _)| format!("{pointer}/"));
+    let present: Vec<&String> = other.when.iter().filter(|(_, value)| *value != "null").map(|(at, _)| at).collect();
+    missing.into_iter().any(|missing| present.iter().any(|pointer| pointer.starts_with(&missing)))
 }
 
 /// Reports every string that should be a JSON Pointer and is none.

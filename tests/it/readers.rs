@@ -65,6 +65,30 @@ fn json_whole_reads_an_output_that_is_one_value_on_many_lines() {
 }
 
 #[test]
+fn json_whole_reads_a_list_and_a_reader_that_nobody_uses_is_checked_too() {
+    let place = Place::new();
+    place.config(&config(r#""json": "whole", "final": { "at": "/0/result" }"#));
+    place.agent("acme", "print [{ \"result\": \"FORKHESTRA_COMPLETE\" }]");
+    place.run(&["w:1", "-p", "Work."]).code(0);
+    place.config(
+        r#"{ "backends": { "acme": { "program": "acme", "reader": { "final": { "at": "/text" } } } }, "chains": {} }"#,
+    );
+    assert!(place.run(&["validate"]).code(2).words().contains("any line could be the final message"));
+}
+
+#[test]
+fn a_message_either_calls_tools_or_is_the_last_one() {
+    let place = Place::new();
+    let rules = r#""tool": { "when": { "/role": "assistant", "/tool_calls/0/type": "function" }, "name": "/tool_calls/0/function/name" },
+                   "final": { "when": { "/role": "assistant", "/tool_calls": "null" }, "at": "/content" }"#;
+    place.config(&config(rules));
+    let calls = r#"{"role":"assistant","content":"FORKHESTRA_COMPLETE","tool_calls":[{"type":"function","function":{"name":"ls"}}]}"#;
+    place.agent("acme", &format!("{}{}", line(calls), line(r#"{"role":"assistant","content":"Not yet."}"#)));
+    let ran = place.run(&["w:1", "-p", "Work."]);
+    assert!(ran.code(1).stdout.contains("[ls] \nNot yet.\n"), "{}", ran.all());
+}
+
+#[test]
 fn a_reader_by_which_the_output_of_a_tool_could_be_the_final_message_is_refused() {
     for (reader, words) in [
         (r#""final": { "at": "/text" }"#, "any line could be the final message"),
@@ -104,10 +128,13 @@ fn init_backend_writes_an_entry_from_the_help_of_a_program() {
 fn every_example_of_the_page_about_backends_is_a_valid_config() {
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/backends.md")).unwrap();
     let examples: Vec<&str> = page.split("```json5\n").skip(1).filter_map(|part| part.split("```").next()).collect();
-    assert_eq!(examples.len(), 2);
+    assert_eq!(examples.len(), 3);
     for example in examples {
         let place = Place::new();
-        place.agent("acme", "print x").agent("agy", "print x").agent("cursor-agent", "print x").config(example);
+        for program in ["acme", "droid", "cn", "grok", "kilo", "agy", "cursor-agent", "cline"] {
+            place.agent(program, "print x");
+        }
+        place.config(example);
         place.run(&["validate"]).code(0);
     }
 }

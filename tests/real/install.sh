@@ -12,6 +12,10 @@ package() {
         qwen) echo @qwen-code/qwen-code ;;
         copilot) echo @github/copilot ;;
         pi) echo @mariozechner/pi-coding-agent ;;
+        droid) echo droid ;;
+        cn) echo @continuedev/cli ;;
+        grok) echo @vibe-kit/grok-cli ;;
+        kilo) echo @kilocode/cli ;;
         *) echo "unknown agent CLI: $1" >&2; exit 2 ;;
     esac
 }

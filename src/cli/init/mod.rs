@@ -13,7 +13,7 @@ use crate::proc::{capture, find_outside};
 use crate::source::{Diagnostic, Files};
 use crate::world::World;
 use clap::Args;
-use probe::entry_of;
+use probe::{entry_of, subcommand};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -88,9 +88,14 @@ fn backend(world: &World, project: &Project, name: &str) -> Answered {
         return Err(known_backend(name).into());
     }
     let program = find_outside(name, &project.root).ok_or_else(|| no_program(name))?;
-    let help = capture(&program, &["--help".to_string()], &project.shell);
-    let help = help.map(|answer| answer.stdout + &answer.stderr).unwrap_or_default();
-    let entry = entry_of(name, &help);
+    let ask = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_string()).collect();
+        capture(&program, &words, &project.shell).map(|answer| answer.stdout + &answer.stderr).unwrap_or_default()
+    };
+    let help = ask(&["--help"]);
+    let command = subcommand(&help);
+    let help = command.map_or(help, |command| ask(&[command, "--help"]));
+    let entry = entry_of(name, command, &help);
     let then =
         "\nComplete it, then: forkhestra doctor; forkhestra coder -p \"Say hello\" --dry-run\nSee docs/backends.md.\n";
     if PROJECT_FILES.iter().any(|file| world.kind(&project.root.join(file)).is_ok()) {

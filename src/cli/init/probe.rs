@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 /// Options that say something about a program, with the lines of an entry that they give. The first one of each key
 /// that the help names counts.
-const OPTIONS: [(&str, &str, &str); 19] = [
+const OPTIONS: [(&str, &str, &str); 17] = [
     ("--append-system-prompt", "systemPrompt", r#"["--append-system-prompt", "{}"]"#),
     ("--system-prompt-append", "systemPrompt", r#"["--system-prompt-append", "{}"]"#),
     ("--rule", "systemPrompt", r#"["--rule", "{}"]"#),
@@ -19,10 +19,8 @@ const OPTIONS: [(&str, &str, &str); 19] = [
     ("--dangerously-bypass-approvals-and-sandbox", "full", r#"["--dangerously-bypass-approvals-and-sandbox"]"#),
     ("--skip-permissions-unsafe", "full", r#"["--skip-permissions-unsafe"]"#),
     ("--yolo", "full", r#"["--yolo"]"#),
-    ("--allow-all", "full", r#"["--allow-all"]"#),
-    ("--force", "full", r#"["--force"]"#),
+    ("--allow-all-tools", "full", r#"["--allow-all-tools"]"#),
     ("--auto-edit", "edit", r#"["--auto-edit"]"#),
-    ("--auto", "edit", r#"["--auto"]"#),
     ("--readonly", "read", r#"["--readonly"]"#),
 ];
 /// Options that let a program work without a person, and print lines of JSON.
@@ -37,12 +35,37 @@ fn names(help: &str, option: &str) -> bool {
         .any(|(at, _)| !help[..at].ends_with(part) && !help[at + option.len()..].starts_with(part))
 }
 
-/// Returns an entry of `backends` for a program with this help. What has to be completed is in comments.
-pub(super) fn entry_of(name: &str, help: &str) -> String {
-    let found = |key: &str| OPTIONS.iter().find(|(option, known, _)| *known == key && names(help, option));
+/// Whether a help shows that an option takes a value: `--model <name>`, `-m, --model NAME`, `--model=NAME`.
+fn takes_value(help: &str, option: &str) -> bool {
+    help.match_indices(option).any(|(at, _)| {
+        let rest = &help[at + option.len()..];
+        let next = rest.trim_start_matches(' ');
+        let is_name = |text: &str| {
+            let word: String = text.chars().take_while(|next| next.is_alphanumeric()).collect();
+            word.len() > 1 && word.chars().all(|next| next.is_ascii_uppercase() || next == '_')
+        };
+        rest.starts_with(['=', ' ']) && (next.starts_with(['<', '=', '[']) || is_name(next))
+    })
+}
+
+/// Returns the subcommand for work without a person that a help names, if it has one.
+pub(super) fn subcommand(help: &str) -> Option<&'static str> {
+    let is_named =
+        |name: &str| help.lines().any(|line| line.split_whitespace().next() == Some(name) && line.starts_with(' '));
+    ["exec", "run"].into_iter().find(|name| is_named(name))
+}
+
+/// Returns an entry of `backends` for a program with this help, which may be that of a subcommand. What has to be completed is in comments.
+pub(super) fn entry_of(name: &str, command: Option<&str>, help: &str) -> String {
+    let found = |key: &str| {
+        let fits = |option: &str, words: &str| names(help, option) && takes_value(help, option) == words.contains("{}");
+        OPTIONS.iter().find(|(option, known, words)| *known == key && fits(option, words))
+    };
     let quoted = |word: &str| serde_json::Value::from(word).to_string();
-    let mut arguments: Vec<String> =
+    let mut arguments: Vec<String> = command.map(quoted).into_iter().collect();
+    let unattended: Vec<String> =
         UNATTENDED.iter().filter(|option| names(help, option)).map(|option| quoted(option)).collect();
+    arguments.extend(unattended);
     let json = LINES_OF_JSON.iter().find(|(format, option)| names(help, option) && names(help, format));
     if let Some((format, option)) = json {
         arguments.extend([quoted(option), quoted(format)]);
@@ -58,6 +81,9 @@ pub(super) fn entry_of(name: &str, help: &str) -> String {
         quoted(name),
         arguments.join(", ")
     );
+    if let Some(command) = command {
+        let _ = writeln!(text, "      \"help\": [{}, \"--help\"],", quoted(command));
+    }
     for key in ["systemPrompt", "model", "maxTurns", "allowedTools", "mcpConfig", "resume"] {
         if let Some((_, _, words)) = found(key) {
             let _ = writeln!(text, "      \"{key}\": {words},");
@@ -91,8 +117,8 @@ mod tests {
     #[test]
     fn an_entry_has_what_the_help_names_and_comments_for_the_rest() {
         let help = "Usage: acme [options]\n  -p, --print\n  --output-format <text|stream-json>\n  -m, --model <name>\n  \
-                    --yolo   allow all\n  --autopilot\n";
-        let entry = entry_of("acme", help);
+                    --yolo   allow all\n  --auto-edit <level>\n  --resume   the last\n";
+        let entry = entry_of("acme", None, help);
         for line in [
             "      \"arguments\": [\"--print\", \"--output-format\", \"stream-json\"],",
             "      \"model\": [\"--model\", \"{}\"],",
@@ -101,6 +127,18 @@ mod tests {
         ] {
             assert!(entry.contains(line), "{entry}");
         }
-        assert!(!entry.contains("--auto\""), "--autopilot is another option: {entry}");
+        // An option with a value is no switch, and one without is no place for a value.
+        assert!(!entry.contains("--auto-edit") && !entry.contains("--resume"), "{entry}");
+    }
+
+    #[test]
+    fn the_help_of_a_subcommand_is_that_of_its_entry() {
+        assert_eq!(subcommand("Commands:\n  exec [options] [prompt]  Run once\n  login\n"), Some("exec"));
+        assert_eq!(subcommand("We execute things.\nexec it\n"), None);
+        let entry = entry_of("acme", Some("exec"), "  --model <m>\n");
+        assert!(
+            entry.contains("\"arguments\": [\"exec\"]") && entry.contains("\"help\": [\"exec\", \"--help\"]"),
+            "{entry}"
+        );
     }
 }
