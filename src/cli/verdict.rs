@@ -72,8 +72,14 @@ pub(super) fn record_in(attempt: &Attempt, what: &str, call: &RecordedCall) -> R
     match record_call(&attempt.result, &attempt.token, &call.line()) {
         Ok(Recorded::Yes) => Ok(()),
         Ok(Recorded::Stale) => Err(stale(what)),
-        Err(error) => Err(Diagnostic::error("verdict/write", format!("`{what}` cannot be recorded: {error}"))
-            .help("write it instead: end your final message with a line VERDICT: and your decision")),
+        Err(error) => {
+            let instead = match Decision::named(what) {
+                Some(decision) => format!("the line VERDICT: {}", decision.name()),
+                None => "what you wanted to record".into(),
+            };
+            Err(Diagnostic::error("verdict/write", format!("`{what}` cannot be recorded: {error}"))
+                .help(format!("write it instead: end your final message with {instead}")))
+        }
     }
 }
 

@@ -55,7 +55,8 @@ pub(super) fn subcommand(help: &str) -> Option<&'static str> {
     ["exec", "run"].into_iter().find(|name| is_named(name))
 }
 
-/// Returns an entry of `backends` for a program with this help, which may be that of a subcommand. What has to be completed is in comments.
+/// Returns an entry of `backends` for a program with this help, which may be that of a subcommand. What has to be
+/// completed is in comments.
 pub(super) fn entry_of(name: &str, command: Option<&str>, help: &str) -> String {
     let found = |key: &str| {
         let fits = |option: &str, words: &str| names(help, option) && takes_value(help, option) == words.contains("{}");
