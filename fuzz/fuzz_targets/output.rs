@@ -5,7 +5,7 @@ use forkhestra::agent::{Format, Reader};
 use std::hint::black_box;
 
 fn shown(format: Format, chunks: &[&[u8]]) -> (String, Option<String>) {
-    let Some(mut reader) = Reader::new(format) else { return Default::default() };
+    let Some(mut reader) = Reader::new(format, None) else { return Default::default() };
     let mut text = String::new();
     for chunk in chunks {
         reader.feed(chunk, &mut |words| text.push_str(words));

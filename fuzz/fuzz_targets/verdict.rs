@@ -3,21 +3,23 @@
 
 use forkhestra::chain::Role;
 use forkhestra::verdict::{
-    Decision, Heard, Ledger, Said, answers, findings, proposed_tasks, read, stated, without_echo,
+    Decision, Ledger, VerdictReading, VerdictSources, answers, findings, proposed_tasks, read, recorded_calls, stated,
+    without_echo,
 };
 use std::hint::black_box;
 
 libfuzzer_sys::fuzz_target!(|input: (bool, String, Option<String>, String)| {
     let (judges, message, file, calls) = input;
     let role = if judges { Role::Judge } else { Role::Worker };
-    let heard = Heard { calls: &calls, file: file.as_deref(), message: &message, ..Heard::default() };
-    if let Said::Clear(verdict) = read(role, heard) {
+    let recorded = recorded_calls(&calls);
+    let heard = VerdictSources { calls: &recorded, file: file.as_deref(), message: &message, ..VerdictSources::default() };
+    if let VerdictReading::Clear(verdict) = read(role, heard) {
         assert!(verdict.decision.is_open_to(role));
         let words = &verdict.notes;
         assert!(words.len() <= message.len() + file.map_or(0, |file| file.len()) + calls.len() + 1_000);
     }
     let rejected = format!("{message}\n\n```\n```\nVERDICT: reject\n- a.rs:1: it is wrong\n");
-    if let Said::Clear(verdict) = read(Role::Judge, Heard { message: &rejected, ..Heard::default() }) {
+    if let VerdictReading::Clear(verdict) = read(Role::Judge, VerdictSources { message: &rejected, ..VerdictSources::default() }) {
         assert_ne!(verdict.decision, Decision::Approve, "{rejected}");
     }
     let mut ledger = Ledger::default();
