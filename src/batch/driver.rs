@@ -9,6 +9,7 @@ use super::remote::{RemoteEngine, RemoteUnit, follow};
 use crate::engine::{BatchEvent, BatchFacts, BatchState, EventKind, LimitKind, Observer, RunOutcome, Sig, Totals};
 use crate::hub::{Hub, HubError};
 use crate::journal::{Journal, JournalError};
+use crate::plan::OutlineStep;
 use crate::runner::{Failure, ReceivedSignal, Recorder, Signals, Transcripts, flushed, written};
 use crate::unit::UnitStage;
 use crate::world::World;
@@ -307,7 +308,9 @@ impl<'a> BatchDriver<'a> {
         })?;
         let (tell, signals) = unbounded_channel();
         let seq = journal.last_seq(run_number)?;
-        let backends = planned.outline.steps.iter().map(|step| step.backend.clone()).collect();
+        // A step with several backends continues with another one, so that its limits hold nobody else.
+        let single = |step: &OutlineStep| step.backend.clone().filter(|_| step.variants.is_empty());
+        let backends = planned.outline.steps.iter().map(single).collect();
         let at_work = UnitAtWork {
             journal,
             run: run_number,

@@ -436,3 +436,7 @@ pub(super) fn tool_is_final(at: &Place, rule: &str) -> Diagnostic {
         .at(at, "this rule")
         .help("in `when`, let both name the same pointer, with different values; \"null\" is a value that is missing")
 }
+
+pub(super) fn unreadable_agent(name: &str) -> Diagnostic {
+    Diagnostic::warning("config/unused-agent", format!("{name} is not used: it is not a readable file in UTF-8"))
+}

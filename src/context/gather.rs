@@ -65,7 +65,10 @@ pub fn gather(
     for name in wanted {
         let value = match name.as_str() {
             "agents_md_content" => {
-                let changed = changes.into_iter().flat_map(|changes| &changes.changed).map(|change| &change.path);
+                let changed = changes.map(|changes| {
+                    let changed = changes.changed.iter().map(|change| &change.path);
+                    changed.chain(&changes.unseen).cloned().collect()
+                });
                 instructions.text(root, &concerned_files(root, spec, changed))
             }
             "skills" => instructions.skills(root),

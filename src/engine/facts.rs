@@ -112,7 +112,8 @@ impl State {
     }
 
     /// Returns whether the current attempt of a step continues a session.
-    pub(super) fn continues(&self, step: u32) -> bool {
+    #[must_use]
+    pub fn continues(&self, step: u32) -> bool {
         self.step(step).is_some_and(|step| step.session == SessionState::Continued)
     }
 

@@ -112,9 +112,6 @@ pub struct UsageLimit {
     pub resets_at: Option<String>,
     /// The time between the end of the attempt and the end of the limit, in milliseconds.
     pub resets_in_ms: Option<u64>,
-    /// The backend whose limit it is, if that is not the first one of its agent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub backend: Option<String>,
     /// The backend of the agent that has no limit now. The attempt is then repeated at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub free: Option<String>,
@@ -147,6 +144,9 @@ pub struct Finished {
     pub unknown: Unknown,
     /// The id of the session, which its program can resume.
     pub session: Option<String>,
+    /// The session that it was to continue, if it ended with an error before it said or used anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lost_session: Option<String>,
     /// Tools that the agent was not permitted to use.
     pub denials: Vec<String>,
     /// The error that its program reported.

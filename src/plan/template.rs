@@ -26,6 +26,8 @@ pub struct WrappingTemplate {
     pub reads: Vec<String>,
     /// Whether skills and instructions of other tools are used.
     pub discovers: bool,
+    /// Whether the agent judges.
+    pub judges: bool,
 }
 
 impl WrappingTemplate {
@@ -170,7 +172,16 @@ pub(super) fn around(
         ["build_command", "test_command"].iter().any(|name| wanted.contains(*name) && !facts.contains_key(*name));
     let commands = if missing { commands(context) } else { IndexMap::new() };
     let discovers = context.request.config.discovers();
-    Some(WrappingTemplate { template: Arc::new(template), head: String::new(), facts, commands, reads, discovers })
+    let judges = agent.role == Some(Role::Judge);
+    Some(WrappingTemplate {
+        template: Arc::new(template),
+        head: String::new(),
+        facts,
+        commands,
+        reads,
+        discovers,
+        judges,
+    })
 }
 
 /// Returns the commands that build and test the project, detected from its files.

@@ -54,7 +54,7 @@ pub fn fill(
     let fact = |name: &str| around.facts.get(name).map_or("", String::as_str);
     let title = if facts.task.is_empty() { fact("task_title") } else { facts.task.lines().next().unwrap_or_default() };
     let subject = Subject { spec: fact("source_file"), title, changes: facts.changed };
-    let instructions = Instructions { reads: around.reads.clone(), discovers: around.discovers };
+    let instructions = Instructions { reads: around.reads.clone(), discovers: around.discovers, judges: around.judges };
     let mut gathered: IndexMap<String, Value> = gather(&wanted, root, subject, &instructions)
         .into_iter()
         .map(|(name, text)| (name, Value::new(text)))

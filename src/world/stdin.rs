@@ -26,11 +26,12 @@ impl World {
     /// Reads one line of a protocol from standard input; `None` at its end.
     ///
     /// # Errors
-    /// When it cannot be read, or the line has more than `longest` bytes.
+    /// When it cannot be read; `InvalidData` for a line of more than `longest` bytes, which is read to its end.
     pub fn read_message(&self, longest: u64) -> io::Result<Option<String>> {
         let mut line = Vec::new();
         io::stdin().lock().take(longest).read_until(b'\n', &mut line)?;
         if !line.ends_with(b"\n") && line.len() as u64 >= longest {
+            io::stdin().lock().skip_until(b'\n')?;
             return Err(io::ErrorKind::InvalidData.into());
         }
         Ok((!line.is_empty()).then(|| String::from_utf8_lossy(&line).into_owned()))

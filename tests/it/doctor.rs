@@ -6,7 +6,7 @@ use super::support::Place;
 fn doctor_ends_a_daemon_and_says_what_it_found() {
     let mut place = Place::new();
     let options = "--output-format --verbose --append-system-prompt --permission-mode --allowedTools --disallowedTools \
-                   --strict-mcp-config --dangerously-skip-permissions";
+                   --strict-mcp-config --mcp-config --dangerously-skip-permissions";
     place.agent(
         "claude",
         &format!("print 2.1.200 (Claude Code)\nnext\nprint {options}\nnext\nprint 3.0.0\nnext\nprint none"),

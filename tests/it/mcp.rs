@@ -205,9 +205,10 @@ fn a_session_plans_runs_and_waits_for_a_chain_and_reads_its_findings() {
 fn a_session_cannot_exceed_what_a_person_has_allowed() {
     let mut place = place();
     place.config(
-        r#"{ "agents": { "w": { "command": "w" }, "all": { "backend": "fake", "permissions": "full" } },
-             "backends": { "fake": { "program": "w", "permissions": { "full": {}, "edit": {} } } },
-             "chains": { "any": { "steps": "all" }, "one": { "steps": "w" } }, "limits": { "time": "1h", "attempts": 5 } }"#,
+        r#"{ "agents": { "w": { "command": "w" }, "all": { "backend": "fake", "permissions": "full" },
+                         "sly": { "backend": "fake", "args": ["--all"] } },
+             "backends": { "fake": { "program": "w", "permissions": { "full": { "arguments": ["--all"] }, "edit": {} } } },
+             "chains": { "any": { "steps": "all" }, "one": { "steps": "w" }, "sly": { "steps": "sly" } }, "limits": { "time": "1h", "attempts": 5 } }"#,
     );
     place.agent("w", "print never");
     let run = |id, chain: &str, attempts: u32| {
@@ -220,6 +221,7 @@ fn a_session_cannot_exceed_what_a_person_has_allowed() {
             run(2, "any", 2),
             run(3, "one", 9),
             run(4, "w -> w", 2),
+            run(6, "sly", 2),
             call(5, "stop", &json!({ "run": 1 })),
         ],
     );
@@ -228,11 +230,34 @@ fn a_session_cannot_exceed_what_a_person_has_allowed() {
     assert!(words[1].contains("only a person may start this chain"), "{}", words[1]);
     assert!(words[2].contains("`attempts` is above that of the config, 5"), "{}", words[2]);
     assert!(words[3].contains("no chain is called `w -> w`"), "{}", words[3]);
+    assert!(words[4].contains("only a person may start this chain"), "{}", words[4]);
     assert!(said.iter().all(|answer| answer["result"]["isError"] == true));
     assert_eq!(place.calls("w"), 0);
     // An agent of a chain may not start chains.
     place.set("FORKHESTRA_TOKEN", "t");
     assert!(place.run(&["mcp"]).code(2).words().contains("only for humans"));
+}
+
+#[test]
+fn an_agent_cannot_start_chains_of_another_project_although_it_clears_its_environment() {
+    let place = place();
+    place.write(
+        "other/forge/chains.json",
+        r#"{ "agents": { "x": { "command": "x" } }, "chains": { "c": { "steps": "x" } } }"#,
+    );
+    place.agent("w", "sh env -u FORKHESTRA_TOKEN -u FORKHESTRA_RESULT forkhestra mcp -C other < /dev/null 2> $FAKE_AGENT_DIR/said; true\nprint Done.");
+    place.run(&["w", "-p", "Work."]).code(0);
+    let said = std::fs::read_to_string(place.path("agents").join("said")).unwrap();
+    assert!(said.contains("this is only for humans"), "{said}");
+}
+
+#[test]
+fn a_message_that_is_too_long_is_answered_and_the_server_continues() {
+    let place = place();
+    let long = "x".repeat(5 << 20);
+    let (ran, said) = session(&place, &[long, json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" }).to_string()]);
+    ran.code(0);
+    assert_eq!((said[0]["error"]["code"].as_i64(), &said[1]["result"]), (Some(-32600), &json!({})));
 }
 
 #[test]

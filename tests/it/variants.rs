@@ -156,3 +156,42 @@ fn session_is_refused_for_judges_and_for_backends_that_cannot_continue() {
     assert!(place.run(&["j", "-p", "x"]).code(2).words().contains("`session` is only for an agent that works"));
     assert!(place.run(&["g", "-p", "x"]).code(2).words().contains("does not support `session`"));
 }
+
+#[test]
+fn a_continued_attempt_that_said_something_and_died_is_a_failed_attempt() {
+    let place = Place::new();
+    let works = format!("sh date +%N >> work.txt\n{}", said("s1", "Done."));
+    let dies = "print {\"type\":\"assistant\",\"message\":{\"id\":\"m\",\"content\":[{\"type\":\"text\",\"text\":\"I begin.\"}]}}\nexit 3";
+    place.config(CONTINUES).agent("claude", &format!("{works}\nnext\n{dies}\nnext\n{works}"));
+    place.agent("j", "print - work.txt:1: wrong\nprint VERDICT: reject\nnext\nprint VERDICT: approve");
+    let ran = place.run(&["(w -> j):3", "-p", "Work."]);
+    assert!(ran.code(0).stderr.contains("✗ 1.2 w: failed with exit code 3"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("could not continue"), "{}", ran.stderr);
+}
+
+#[test]
+fn if_all_backends_are_limited_the_run_waits_for_the_one_that_is_free_first() {
+    let mut place = Place::new();
+    place.set("FORKHESTRA_TEST_FALLBACK_MS", "100");
+    place.config(r#"{ "agents": { "w": { "backend": ["claude", "codex"] } }, "chains": {} }"#);
+    place.agent("claude", &format!("{}\nnext\n{}", limited(3), said("s", "FORKHESTRA_COMPLETE")));
+    let end = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 7200;
+    let codex =
+        format!("print {{\"type\":\"turn.failed\",\"error\":{{\"message\":\"usage limit reached|{end}\"}}}}\nexit 1");
+    place.agent("codex", &codex);
+    let ran = place.run(&["w:1", "-p", "Work.", "--limit", "wait=1m"]);
+    ran.code(0);
+    assert_eq!((place.calls("claude"), place.calls("codex")), (2, 1), "{}", ran.stderr);
+}
+
+#[test]
+fn runs_show_names_the_program_that_has_the_session() {
+    let mut place = Place::new();
+    place.set("FORKHESTRA_TEST_FALLBACK_MS", "100");
+    place.config(r#"{ "agents": { "w": { "backend": ["claude", "codex"] } }, "chains": {} }"#);
+    place.agent("claude", &limited(600)).agent("codex", CODEX);
+    place.run(&["w", "-p", "Work."]).code(0);
+    let shown = place.run(&["runs", "show"]);
+    assert!(shown.code(0).stdout.contains("to continue its session: codex resume t1"), "{}", shown.stdout);
+    assert!(place.run(&["runs", "log", "1.1.2"]).code(0).stdout.contains("Done by codex."));
+}

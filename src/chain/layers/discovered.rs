@@ -39,7 +39,9 @@ impl Config {
         names.retain(|name| Path::new(name).extension().is_some_and(|ending| ending == "md"));
         names.sort();
         for file in names {
-            let Some(source) = read(files, &folder.join(&file), &format!("{AGENT_FILES}/{file}"), root) else {
+            let path = format!("{AGENT_FILES}/{file}");
+            let Some(source) = read(files, &folder.join(&file), &path, root) else {
+                self.unused.push(errors::unreadable_agent(&path));
                 continue;
             };
             let Some((name, agent)) = agent_of(&source, file.trim_end_matches(".md")) else { continue };
@@ -63,7 +65,7 @@ impl Config {
 fn read(files: &dyn Files, path: &Path, name: &str, root: &Path) -> Option<Arc<Source>> {
     let Ok(Kind::File { bytes, .. }) = files.kind(path) else { return None };
     let text = String::from_utf8(files.read(path).ok().filter(|_| bytes <= LARGEST)?).ok()?;
-    Some(Source::new(name, text, root))
+    Some(Source::new(name, text.strip_prefix('\u{feff}').unwrap_or(&text), root))
 }
 
 /// Returns the agent in a file; `None` for a file that is none, such as a README.

@@ -106,6 +106,7 @@ fn options(backend: &Backend) -> Vec<&str> {
     let words = [&backend.arguments, &backend.last, &backend.system_prompt];
     let words = words.into_iter().flatten().flatten();
     let words = words.chain(backend.permissions.values().flat_map(|level| &level.arguments));
+    let words = words.chain(backend.mcp.iter().flat_map(|server| &server.arguments));
     let options = words.filter(|word| word.starts_with("--"));
     let options = options.map(|word| word.split('=').next().unwrap_or(word));
     options.collect::<BTreeSet<_>>().into_iter().collect()

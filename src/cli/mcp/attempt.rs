@@ -267,7 +267,8 @@ fn decision(verdict: Decision, given: Verdict) -> Result<RecordedCall, String> {
 
 fn finding(given: GivenFinding) -> Result<Finding, String> {
     let severity = if given.minor { Severity::Minor } else { Severity::Blocking };
-    let file = given.file.map(|file| file.trim().to_string()).filter(|file| !file.is_empty());
+    let file = given.file.map(|file| file.split_whitespace().collect::<Vec<_>>().join(" "));
+    let file = file.filter(|file| !file.is_empty());
     Ok(Finding { title: one_line("what", &given.what)?, file, line: given.line, rule: None, severity })
 }
 

@@ -3,11 +3,11 @@
 
 use super::protocol::{Tool, ToolAnswer, ToolBox};
 use crate::chain::parse_duration;
+use crate::cli::config::Project;
 use crate::proc::capture_with_input;
 use crate::world::World;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// The longest that a call takes. Clients give up after a minute or two.
@@ -22,7 +22,7 @@ const LONGEST_PROMPT: usize = 1 << 20;
 /// The tools for the project of a directory.
 pub(super) struct ProjectTools<'a> {
     world: &'a World,
-    root: PathBuf,
+    project: Project,
 }
 
 /// What one command printed.
@@ -32,16 +32,33 @@ struct Printed {
 }
 
 impl<'a> ProjectTools<'a> {
-    pub(super) fn new(world: &'a World, root: PathBuf) -> Self {
-        Self { world, root }
+    pub(super) fn new(world: &'a World, project: Project) -> Self {
+        Self { world, project }
+    }
+
+    /// Whether a step, or another way to run it, may do anything: by its permissions, or by arguments of its own that
+    /// say the same.
+    fn may_do_anything(&self, step: &Value) -> bool {
+        let texts = |value: &Value| -> Vec<String> {
+            let words = value.as_array().map(Vec::as_slice).unwrap_or_default();
+            words.iter().filter_map(Value::as_str).map(str::to_string).collect()
+        };
+        let has_its_words = |way: &Value| {
+            let backend = way["backend"].as_str().and_then(|name| self.project.config.backends.get(name));
+            let full = backend.and_then(|entry| entry.value.permissions.get("full")).map(|level| &level.arguments);
+            let args = texts(&way["args"]);
+            full.is_some_and(|full| !full.is_empty() && full.iter().all(|word| args.contains(word)))
+        };
+        let others = step["variants"].as_array().map(Vec::as_slice).unwrap_or_default();
+        step["permissions"] == "full" || has_its_words(step) || others.iter().any(has_its_words)
     }
 
     /// Runs forkhestra with these arguments in the root of the project.
     fn forkhestra(&self, arguments: &[String], input: &str) -> Printed {
-        let root = self.root.display().to_string();
+        let root = self.project.root.display().to_string();
         let all: Vec<String> = ["--cwd".to_string(), root].into_iter().chain(arguments.iter().cloned()).collect();
         let program = self.world.own_program();
-        match capture_with_input(program, &all, &self.root, LONGEST_CALL, input.as_bytes()) {
+        match capture_with_input(program, &all, &self.project.root, LONGEST_CALL, input.as_bytes()) {
             None => Printed { text: "forkhestra cannot be started".into(), failed: true },
             Some(answer) if answer.timed_out => {
                 let text = format!("no answer within {} s; call status", LONGEST_CALL.as_secs());
@@ -115,9 +132,9 @@ impl<'a> ProjectTools<'a> {
         asked.within(&self.plan(asked, &[])?["limits"])?;
         let plan = self.plan(asked, &limits)?;
         let steps = plan["steps"].as_array().map(Vec::as_slice).unwrap_or_default();
-        if let Some(step) = steps.iter().find(|step| step["permissions"] == "full") {
+        if let Some(step) = steps.iter().find(|step| self.may_do_anything(step)) {
             return Err(format!(
-                "{} may do anything (`permissions`: `full`), so only a person may start this chain: \
+                "{} may do anything (the permissions `full`), so only a person may start this chain: \
                  forkhestra --chain {}",
                 step["name"], asked.chain
             ));

@@ -76,6 +76,12 @@ pub(super) fn reply(line: &str, tools: &mut dyn ToolBox) -> Option<String> {
     Some(answered.to_string() + "\n")
 }
 
+/// The answer to a message that is longer than this many bytes.
+pub(super) fn too_long(most: u64) -> String {
+    let message = format!("a message has at most {most} bytes");
+    error_of(&Value::Null, INVALID_REQUEST, &message, None).to_string() + "\n"
+}
+
 fn answer_of(id: &Value, method: &str, params: &Value, tools: &mut dyn ToolBox) -> Value {
     let revision = params["_meta"][REVISION].as_str();
     if let Some(asked) = revision.filter(|asked| *asked != STATELESS) {

@@ -31,6 +31,7 @@ use crate::source::{Diagnostic, counted};
 use crate::verdict::FindingRow;
 use crate::world::World;
 use serde_json::json;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Carries out a command about past runs.
@@ -91,7 +92,11 @@ fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Answ
     let paint = Paint::for_stdout(world).still();
     let timeline = outline.as_ref().map_or_else(String::new, |outline| {
         let mut console = Console::new(outline, None, paint, verbosity(common), Path::new(&folder));
-        timeline(&mut console, &events, |step, session| session_line(&project, outline, step, session))
+        let backends = backends_of_sessions(&events);
+        timeline(&mut console, &events, |step, session| {
+            let backend = backends.get(session).or(outline.step(step)?.backend.as_ref())?;
+            session_line(&project, backend, session)
+        })
     });
     let summary = RunSummary::of(&events);
     let results = if row.kind == RunKind::Evaluation {
@@ -166,10 +171,25 @@ fn finding_json(row: &FindingRow) -> serde_json::Value {
     })
 }
 
+/// The backends of sessions that were not run by the usual backend of their step.
+fn backends_of_sessions(events: &[Event]) -> HashMap<String, String> {
+    let (mut now, mut found) = (HashMap::new(), HashMap::new());
+    for event in events {
+        match &event.event {
+            EventKind::AttemptPrepared { at, how } => drop(now.insert(at.step, how.backend.clone())),
+            EventKind::AttemptFinished { at, finished, .. } => {
+                let backend = now.get(&at.step).cloned().flatten();
+                found.extend(finished.session.clone().zip(backend));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 /// The command line with which a person continues an agent's session.
-fn session_line(project: &Project, outline: &Outline, step: u32, session: &str) -> Option<String> {
-    let step = outline.step(step)?;
-    let backend = &project.config.backends.get(step.backend.as_deref()?)?.value;
+fn session_line(project: &Project, backend: &str, session: &str) -> Option<String> {
+    let backend = &project.config.backends.get(backend)?.value;
     let program = backend.program.as_ref()?.value.clone();
     let words = fill(backend.resume.as_ref()?, session);
     shlex::try_join(std::iter::once(program.as_str()).chain(words.iter().map(String::as_str))).ok()

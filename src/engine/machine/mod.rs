@@ -313,9 +313,7 @@ impl Deliberation<'_> {
                 AttemptOutcome::Unavailable { reason: WaitReason::Service }
             }
             // It was to continue a session, and has not said a word to its service.
-            (None, None, _)
-                if self.state.continues(step) && finished.tokens.is_none_or(|tokens| tokens.total() == 0) =>
-            {
+            (None, None, Exit::Code(_)) if self.state.continues(step) && finished.lost_session.is_some() => {
                 AttemptOutcome::Unavailable { reason: WaitReason::Session }
             }
             (None, None, Exit::Signal(signal)) => AttemptOutcome::Crashed { signal },

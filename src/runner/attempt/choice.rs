@@ -43,6 +43,15 @@ struct LastSession {
     is_whole: bool,
 }
 
+/// What an attempt's output shows of its work.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::runner) struct AttemptTrace {
+    /// The tokens of its last request, if they are reported.
+    pub(in crate::runner) last_request: Option<u64>,
+    /// Whether it has said anything, or called a tool.
+    pub(in crate::runner) spoke: bool,
+}
+
 /// What was chosen for an attempt.
 pub(in crate::runner) struct Chosen<'p> {
     /// The step, as it is run.
@@ -113,7 +122,11 @@ impl<'a> Driver<'a> {
         let why = match (backend == was, was.and_then(|was| self.limit_of(was).map(|until| (was, until)))) {
             (true, _) => format!("{rounds} rounds have not passed"),
             (false, Some((was, until))) => format!("{was} has reached a usage limit, which ends at {until:.0}"),
-            (false, None) => "its usage limit has ended".to_string(),
+            (false, None) if backend.is_some_and(|backend| self.choices.limited.contains_key(backend)) => {
+                "its usage limit has ended".to_string()
+            }
+            // Another process knew of the limit.
+            (false, None) => "it is tried again".to_string(),
         };
         (chosen, vec![why])
     }
@@ -162,19 +175,17 @@ impl<'a> Driver<'a> {
     }
 
     /// Remembers how an attempt ended. For one that has reached a usage limit, says which other backend is free.
-    pub(in crate::runner) fn remember(
-        &mut self,
-        at: &At,
-        finished: &mut Finished,
-        exit: Exit,
-        last_request: Option<u64>,
-    ) {
+    pub(in crate::runner) fn remember(&mut self, at: &At, finished: &mut Finished, exit: Exit, said: AttemptTrace) {
         let Some(step) = self.context.plan.step(at.step) else { return };
         let variant = self.state.variant(at.step);
+        let unused = finished.tokens.is_none_or(|tokens| tokens.total() == 0);
+        if self.state.continues(at.step) && matches!(exit, Exit::Code(1..)) && unused && !said.spoke {
+            finished.lost_session = self.choices.sessions.get(&at.step).map(|last| last.id.clone());
+        }
         let is_whole = exit == Exit::Code(0) && finished.error.is_none() && self.state.was_not_cut();
         match &finished.session {
             Some(id) if step.variant(variant).continuation.is_some() => {
-                let tokens = last_request.or(finished.tokens.map(|tokens| tokens.total())).unwrap_or(0);
+                let tokens = said.last_request.or(finished.tokens.map(|tokens| tokens.total())).unwrap_or(0);
                 let ended = self.context.world.moment();
                 let last = LastSession { id: id.clone(), variant, ended, tokens, is_whole };
                 self.choices.sessions.insert(at.step, last);
@@ -188,10 +199,16 @@ impl<'a> Driver<'a> {
         match &mut finished.usage_limit {
             Some(limit) if finished.error_class.is_none_or(|class| class == ErrorClass::UsageLimit) => {
                 self.limited(&backend, limit);
-                limit.backend = (variant > 0).then(|| backend.clone());
                 let others = step.all_variants().filter_map(|step| step.run_by().0);
                 let free = others.filter(|other| *other != backend).find(|other| self.limit_of(other).is_none());
                 limit.free = free.filter(|_| self.limit_of(&backend).is_some()).map(str::to_string);
+                let ends = step.all_variants().filter_map(|step| self.limit_of(step.run_by().0?));
+                if let (None, Some(first)) = (&limit.free, ends.min()) {
+                    // All of them are limited: the one that is free first is waited for.
+                    let left = first.as_millisecond().saturating_sub(self.context.world.moment().as_millisecond());
+                    limit.resets_at = Some(format!("{first:.0}"));
+                    limit.resets_in_ms = u64::try_from(left).ok();
+                }
             }
             _ => drop(self.choices.in_a_row.remove(&backend)),
         }

@@ -12,7 +12,7 @@ use crate::runner::context::Failure;
 use crate::runner::driver::{Driver, written};
 use crate::runner::inspect::AttemptBaseline;
 use crate::runner::signals::ReceivedSignal;
-pub(in crate::runner) use choice::{Choices, Chosen};
+pub(in crate::runner) use choice::{AttemptTrace, Choices, Chosen};
 pub(in crate::runner) use output::AttemptOutput;
 pub use output::LONGEST_ANSWER;
 use rustix::io::Errno;
@@ -351,7 +351,7 @@ impl<'a> Attempt<'a> {
         let fingerprint = driver.fingerprint(&self.output);
         let exit = self.output.exit(self.exited.unwrap_or(Exit::Signal(Sig::Kill.number())));
         let read = driver.read(&self.output, self.folder, self.token, &self.before, exit)?;
-        let last_request = self.output.last_request();
+        let trace = self.output.trace();
         let mut finished: Finished = self.output.finished(took_ms, held_open, leftovers, fingerprint);
         let said = read.into_finished(&mut finished);
         finished.tree = driver.tree_now();
@@ -360,7 +360,7 @@ impl<'a> Attempt<'a> {
             finished.error = driver.exit_words(code);
         }
         if let Some(at) = driver.state.at().cloned() {
-            driver.remember(&at, &mut finished, exit, last_request);
+            driver.remember(&at, &mut finished, exit, trace);
         }
         driver.context.journal.sync_before(self.folder)?;
         Ok(driver.take(Input::Exited { exit, finished: Box::new(finished), verdict: said })?)

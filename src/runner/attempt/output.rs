@@ -1,5 +1,6 @@
 //! The output side of one attempt: its streams, its scanner or reader, its logs, and what is shown of it.
 
+use super::AttemptTrace;
 use super::stream::{Got, StreamLog};
 use crate::agent::{ErrorClass, ForeignOutput, Format, Reader, Report, Usage};
 use crate::chain::OutputRules;
@@ -19,6 +20,14 @@ const LAST_WORDS: u64 = 64 << 10;
 /// The longest answer of an evaluation, in bytes.
 pub const LONGEST_ANSWER: u64 = 1 << 20;
 
+/// What was shown last of decoded text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    Nothing,
+    Line,
+    PartOfALine,
+}
+
 /// The output side of one attempt.
 pub(in crate::runner) struct AttemptOutput {
     pace: Pace,
@@ -28,8 +37,8 @@ pub(in crate::runner) struct AttemptOutput {
     structured: bool,
     /// Filters decoded text before it is shown.
     words: ForeignOutput,
-    /// Whether the decoded text that was shown last ends in the middle of a line.
-    in_line: bool,
+    /// What was shown last of the decoded text.
+    shown: Shown,
     marker: String,
     /// Numbers of marker lines: those that an echo of the prompt would show, all that were seen, and those that count.
     discount: usize,
@@ -63,7 +72,7 @@ impl AttemptOutput {
             scanner: (format == Some(Format::Plain)).then(|| Scanner::new(marker)),
             structured: reader.is_some(),
             words: ForeignOutput::default(),
-            in_line: false,
+            shown: Shown::Nothing,
             reader,
             marker: marker.to_string(),
             discount,
@@ -127,7 +136,7 @@ impl AttemptOutput {
         // Always filtered, wherever it goes: a terminal escape in JSON was harmless until we decoded it.
         let text = String::from_utf8_lossy(&self.words.pass(text.as_bytes())).into_owned();
         if !text.is_empty() {
-            self.in_line = !text.ends_with('\n');
+            self.shown = if text.ends_with('\n') { Shown::Line } else { Shown::PartOfALine };
         }
         if self.pace == Pace::InStep || self.pace == Pace::CatchUp && observer.is_ready() {
             observer.output(Stream::Out, text.into_bytes());
@@ -199,9 +208,9 @@ impl AttemptOutput {
         if self.report.over_budget { Exit::Code(0) } else { exit }
     }
 
-    /// The tokens of the program's last request to its service, if it reports them.
-    pub(in crate::runner) fn last_request(&self) -> Option<u64> {
-        self.report.last_request
+    /// What the output shows of the attempt's work.
+    pub(in crate::runner) fn trace(&self) -> AttemptTrace {
+        AttemptTrace { last_request: self.report.last_request, spoke: self.shown != Shown::Nothing }
     }
 
     /// Whether the program has printed its last message, unless it continues after it.
@@ -253,7 +262,7 @@ impl AttemptOutput {
         let mut text = String::new();
         let report = reader.finish(&mut |shown| text.push_str(shown));
         // The program may have been stopped in the middle of a line.
-        if !text.ends_with('\n') && (self.in_line || !text.is_empty()) {
+        if !text.ends_with('\n') && (self.shown == Shown::PartOfALine || !text.is_empty()) {
             text.push('\n');
         }
         self.show_text(&text, observer);
