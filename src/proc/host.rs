@@ -3,7 +3,7 @@
 
 use super::launch::Launch;
 use super::line::Line;
-use super::system::{containment, cpu_ticks, descendants, kill, process, wait_for_end, widen};
+use super::system::{containment, cpu_ticks, descendants, in_memory, kill, process, wait_for_end, widen};
 use super::wire::MOST_FILES;
 use crate::engine::Containment;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, waitid};
@@ -82,7 +82,7 @@ impl LifelineHandle {
     /// When the pipes cannot be created. A lifeline that is gone is not an error here: [`super::LifelineReport::Gone`]
     /// reports it.
     pub fn launch(&mut self, launch: &Launch<'_>) -> Result<AgentPipes, SpawnError> {
-        let file = launch.file().map_err(SpawnError::Pipes)?;
+        let file = launch.bytes().and_then(|bytes| in_memory(&bytes)).map_err(SpawnError::Pipes)?;
         let (stdout, their_stdout) = io::pipe().map_err(SpawnError::Pipes)?;
         let (stderr, their_stderr) = io::pipe().map_err(SpawnError::Pipes)?;
         widen(&stdout);

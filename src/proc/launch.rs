@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, ErrorKind, Read, Seek, Write};
+use std::io::{self, ErrorKind, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
@@ -23,9 +23,8 @@ pub struct Launch<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// Writes it to a file without a name, as strings that each end with a NUL. No string can contain
-    /// one (execve(2)).
-    pub(super) fn file(&self) -> io::Result<File> {
+    /// Returns it as strings that each end with a NUL. No string can contain one (execve(2)).
+    pub(super) fn bytes(&self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         let mut word = |parts: [&OsStr; 3]| {
             let parts = parts.map(OsStr::as_bytes);
@@ -47,7 +46,7 @@ impl<'a> Launch<'a> {
         for (name, value) in &self.environment {
             word([name, OsStr::new("="), value])?;
         }
-        in_memory(&bytes)
+        Ok(bytes)
     }
 
     /// Returns a variable of the environment as `NAME=value`.
@@ -56,7 +55,7 @@ impl<'a> Launch<'a> {
         Some([name.as_bytes(), b"=", value.as_bytes()].concat())
     }
 
-    /// Returns the bytes of such a file.
+    /// Returns the bytes of a file that contains them.
     pub(super) fn read(mut file: File) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         file.rewind()?;
@@ -82,13 +81,6 @@ impl<'a> Launch<'a> {
     }
 }
 
-/// Creates a file without a name that contains these bytes.
-pub(super) fn in_memory(bytes: &[u8]) -> io::Result<File> {
-    let mut file = super::system::input_file()?;
-    file.write_all(bytes)?;
-    Ok(file)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -105,7 +97,7 @@ mod tests {
             ..bare.clone()
         };
         for launch in [bare, full] {
-            let bytes = Launch::read(launch.file().unwrap()).unwrap();
+            let bytes = launch.bytes().unwrap();
             assert_eq!(Launch::parse(&bytes).as_ref(), Some(&launch));
             assert_eq!(Launch::parse(&bytes[..bytes.len() - 1]), None);
         }
@@ -116,6 +108,6 @@ mod tests {
         let path = Path::new("/");
         let arguments = vec![OsString::from("a\0b")];
         let launch = Launch { program: path, arguments, environment: Vec::new(), folder: path, stdin: None };
-        assert_eq!(launch.file().unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert_eq!(launch.bytes().unwrap_err().kind(), ErrorKind::InvalidInput);
     }
 }

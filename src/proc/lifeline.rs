@@ -6,8 +6,8 @@
 use super::launch::Launch;
 use super::lineage::{Lineage, Output};
 use super::system::{
-    LISTEN_CLOEXEC, Process, adopt_orphans, children, containment, descendants, die_with_parent, name_ourselves, pid,
-    pipe_end, process, signal_all,
+    LISTEN_CLOEXEC, Process, adopt_orphans, containment, descendants, name_ourselves, own_children, pid, pipe_end,
+    process, signal_all, spawn,
 };
 use super::wire::{LifelineReport, MOST_FILES, Order};
 use crate::engine::{Containment, Exit, Leftover};
@@ -26,9 +26,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// How long the lifeline tries to end the tree before it gives up.
@@ -98,30 +96,13 @@ pub fn lifeline() -> io::Result<()> {
 }
 
 /// Starts a program with the given output files. It leads its own group in our session, which has no terminal.
-#[expect(clippy::disallowed_methods, reason = "this module starts processes")]
 fn start(launch: &Launch<'_>, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Pid> {
     let is_sandbox = |word: &OsStr| Path::new(word).file_name().is_some_and(|name| name == BUBBLEWRAP);
     if is_sandbox(launch.program.as_os_str()) || launch.arguments.iter().any(|word| is_sandbox(word)) {
         super::ourselves::keep_open_files_to_ourselves();
     }
     let stdin = File::open(launch.stdin.unwrap_or(Path::new("/dev/null")))?;
-    let mut command = Command::new(launch.program);
-    command.args(&launch.arguments).current_dir(launch.folder).process_group(0);
-    command.env_clear().envs(launch.environment.iter().map(|(name, value)| (name, value)));
-    command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
-    let (lifeline, is_whole) = (getpid(), containment() == Containment::Whole);
-    // If we are killed together with our host, the agent is killed too, where the system can do that.
-    let die_with_us = move || {
-        if is_whole {
-            die_with_parent()?;
-        }
-        if getppid() == Some(lifeline) { Ok(()) } else { Err(Errno::SRCH.into()) }
-    };
-    // SAFETY: between fork and exec, the closure only makes two system calls and touches no shared memory.
-    #[expect(unsafe_code, reason = "the signal is set in the child")]
-    let command = unsafe { command.pre_exec(die_with_us) };
-    let agent = command.spawn()?;
-    i32::try_from(agent.id()).ok().and_then(pid).ok_or_else(|| Errno::SRCH.into())
+    spawn(launch, [stdin.into(), stdout, stderr])
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "independent facts")]
@@ -176,7 +157,7 @@ impl Lifeline {
                 while matches!((&self.signalled).read(&mut bytes), Ok(1..)) {}
                 self.look_at_agent();
                 // Once the agent has exited, the sweep reaps them.
-                if !self.exited {
+                if self.agent.is_some() && !self.exited {
                     self.reap_adopted();
                 }
             }
@@ -311,7 +292,7 @@ impl Lifeline {
     fn is_alone(&mut self, agent: i32) -> bool {
         // A process may fork and exit while the table is read: a single quiet look is not conclusive.
         let are_quiet = |known: &mut Lineage| (0..2).all(|_| is_only(&known.find(), agent));
-        children(me()) == [agent] && self.lineage.as_mut().is_none_or(are_quiet)
+        own_children() == [agent] && self.lineage.as_mut().is_none_or(are_quiet)
     }
 
     /// Returns every process of the tree.
@@ -341,7 +322,7 @@ impl Lifeline {
     /// Reaps dead orphans of the tree that were reparented to us: no other process can.
     fn reap_adopted(&self) {
         let agent = self.agent.map(|agent| agent.as_raw_nonzero().get());
-        for child in children(me()).into_iter().filter(|child| Some(*child) != agent).filter_map(pid) {
+        for child in own_children().into_iter().filter(|child| Some(*child) != agent).filter_map(pid) {
             let _ = waitpid(Some(child), WaitOptions::NOHANG);
         }
     }

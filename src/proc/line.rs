@@ -191,8 +191,12 @@ impl Line {
         }
     }
 
-    /// Orders a sweep: the output is drained, and what is left is killed.
+    /// Orders a sweep: the output is drained, and what is left is killed. A lifeline that has reported that nothing is
+    /// left is not asked again.
     pub fn sweep(&mut self) {
+        if !self.holds {
+            return;
+        }
         self.sweeps = true;
         self.order(Order::Sweep);
     }

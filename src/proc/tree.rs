@@ -6,7 +6,7 @@ use super::host::{launch_files, spawn_lifeline};
 use super::launch::Launch;
 use super::line::send;
 use super::ourselves::spawn_stoppable;
-use super::system::{descendants, kill, process};
+use super::system::{descendants, in_memory, kill, process};
 use super::wire::{LifelineReport, Order};
 use crate::engine::Exit;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -55,7 +55,7 @@ impl Tree {
     pub(super) fn under_lifeline(lifeline: &Path, launch: &Launch<'_>) -> io::Result<Self> {
         let (stdout, their_stdout) = io::pipe()?;
         let (stderr, their_stderr) = io::pipe()?;
-        let file = launch.file()?;
+        let file = launch.bytes().and_then(|bytes| in_memory(&bytes))?;
         let (child, control) = spawn_lifeline(lifeline, None).map_err(io::Error::other)?;
         // A lifeline that is gone is noticed by the next read.
         let files = [file.as_fd(), their_stdout.as_fd(), their_stderr.as_fd(), stdout.as_fd(), stderr.as_fd()];

@@ -1,6 +1,10 @@
 //! The process table, as Linux shows it in /proc (proc(5)).
 #![expect(clippy::disallowed_methods, reason = "this module reads the process table")]
 
+mod spawn;
+
+pub(in crate::proc) use spawn::spawn;
+
 use super::{PipeEnd, Process, pid};
 use crate::engine::Containment;
 use nix::sys::signal::SigSet;
@@ -9,9 +13,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
-use rustix::process::{
-    PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal, set_child_subreaper, set_parent_process_death_signal,
-};
+use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal, set_child_subreaper};
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::fs::{self, File, Metadata};
@@ -70,6 +72,15 @@ pub(in crate::proc) fn cpu_ticks(process: &Process) -> u64 {
         Some(fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum())
     });
     used.unwrap_or(0)
+}
+
+/// Returns the children of this process, which has only one thread.
+pub(in crate::proc) fn own_children() -> Vec<i32> {
+    let me = getpid().as_raw_nonzero().get();
+    match fs::read_to_string(format!("/proc/{me}/task/{me}/children")) {
+        Ok(list) => list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
+        Err(_) => children(me),
+    }
 }
 
 /// Returns the children of a process, from the kernel's own list if there is one, else by a walk over all processes.
@@ -182,11 +193,6 @@ pub(in crate::proc) fn adopt_orphans() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Lets this process die with its parent (`PR_SET_PDEATHSIG(2const)`). Makes only system calls.
-pub(in crate::proc) fn die_with_parent() -> rustix::io::Result<()> {
-    set_parent_process_death_signal(Some(Signal::KILL))
-}
-
 /// Gives our process a name in the process table. Best effort.
 pub(in crate::proc) fn name_ourselves(name: &str) {
     if let Ok(name) = CString::new(name) {
@@ -209,7 +215,7 @@ pub(in crate::proc) struct InputFile(File);
 
 impl InputFile {
     pub(in crate::proc) fn new(bytes: &[u8]) -> io::Result<Self> {
-        crate::proc::launch::in_memory(bytes).map(Self)
+        super::in_memory(bytes).map(Self)
     }
 
     pub(in crate::proc) fn path(&self) -> PathBuf {

@@ -3,12 +3,13 @@
 
 use super::{PipeEnd, Process, pid};
 use crate::engine::Containment;
+use crate::proc::launch::Launch;
 use libc::{c_int, c_void};
 use nix::sys::signal::SigSet;
 use rustix::event::kqueue::{Event, EventFilter, EventFlags, kevent, kqueue};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, getsid, kill_process, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, getsid, kill_process, waitid};
 use std::collections::HashMap;
 use std::ffi::{CStr, OsStr};
 use std::fs::{self, File, Metadata};
@@ -17,8 +18,9 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::Child;
+use std::process::{Child, Command, Stdio};
 use std::ptr;
 use std::time::Duration;
 
@@ -157,6 +159,11 @@ pub(in crate::proc) fn cpu_ticks(process: &Process) -> u64 {
 fn hundredths(time: u64) -> u64 {
     let nanoseconds = if cfg!(target_arch = "aarch64") { time.saturating_mul(125) / 3 } else { time };
     nanoseconds / 10_000_000
+}
+
+/// Returns the children of this process.
+pub(in crate::proc) fn own_children() -> Vec<i32> {
+    children(getpid().as_raw_nonzero().get())
 }
 
 /// Returns the children of a process.
@@ -302,10 +309,20 @@ pub(in crate::proc) fn adopt_orphans() -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
-/// macOS has no death signal: the lifeline's socket does that work.
-#[expect(clippy::unnecessary_wraps, reason = "as on Linux")]
-pub(in crate::proc) fn die_with_parent() -> rustix::io::Result<()> {
-    Ok(())
+/// Starts a program. It leads its own process group; signals have their default effect.
+#[expect(clippy::disallowed_methods, reason = "this module starts processes")]
+pub(in crate::proc) fn spawn(launch: &Launch<'_>, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<Pid> {
+    let mut command = Command::new(launch.program);
+    command.args(&launch.arguments).current_dir(launch.folder).process_group(0);
+    command.env_clear().envs(launch.environment.iter().map(|(name, value)| (name, value)));
+    command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
+    let lifeline = getpid();
+    let is_ours = move || if getppid() == Some(lifeline) { Ok(()) } else { Err(Errno::SRCH.into()) };
+    // SAFETY: between fork and exec, the closure only makes one system call and touches no shared memory.
+    #[expect(unsafe_code, reason = "a child whose parent has died must not start an agent")]
+    let command = unsafe { command.pre_exec(is_ours) };
+    let agent = command.spawn()?;
+    i32::try_from(agent.id()).ok().and_then(pid).ok_or_else(|| Errno::SRCH.into())
 }
 
 /// macOS shows the name of the program. A lifeline is found by its argument.

@@ -16,12 +16,14 @@ use macos as this;
 use crate::engine::Containment;
 use rustix::process::{Pid, Signal};
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
 pub(super) use this::{
     InputFile, LISTEN_CLOEXEC, SEND_QUIETLY, SHOWS_NAMES, StopSignal, adopt_orphans, all, children, cpu_ticks,
-    die_with_parent, has_pidfds, input_file, is_of_our_program, keep_awake, kill, lists_children, locks,
-    name_ourselves, open_paths, own_files, pipe_end, process, wait_for_end, widen, write_ends,
+    has_pidfds, is_of_our_program, keep_awake, kill, lists_children, locks, name_ourselves, open_paths, own_children,
+    own_files, pipe_end, process, spawn, wait_for_end, widen, write_ends,
 };
 
 /// The most values that are collected from ancestors.
@@ -120,6 +122,13 @@ pub(super) fn signal_all<'a>(processes: impl IntoIterator<Item = &'a Process>, s
     for process in processes {
         kill(process, signal);
     }
+}
+
+/// Creates a file without a name that contains these bytes.
+pub(in crate::proc) fn in_memory(bytes: &[u8]) -> io::Result<File> {
+    let mut file = this::input_file()?;
+    file.write_all(bytes)?;
+    Ok(file)
 }
 
 #[cfg(test)]
