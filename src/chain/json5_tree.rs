@@ -103,7 +103,7 @@ pub fn parse_within(source: &Arc<Source>, largest: usize) -> Result<Node, Diagno
     if source.text.len() > largest {
         return Err(errors::too_large(&source.name, source.text.len(), largest));
     }
-    match json5::from_str::<Raw<'_>>(&source.text) {
+    match parsed(&source.text) {
         Ok(raw) => Ok(place(raw, &source.text, 0..0)),
         Err(error) => Err(syntax_fault(source, &source.text, 0, &error)),
     }
@@ -115,10 +115,15 @@ pub fn parse_within(source: &Arc<Source>, largest: usize) -> Result<Node, Diagno
 /// The first syntax error, or a value that is nested too deeply.
 pub fn parse_part(source: &Arc<Source>, part: Span) -> Result<Node, Diagnostic> {
     let (text, start) = (source.text.get(part.clone()).unwrap_or_default(), part.start);
-    match json5::from_str::<Raw<'_>>(text) {
+    match parsed(text) {
         Ok(raw) => Ok(place(raw, &source.text, part)),
         Err(error) => Err(syntax_fault(source, text, start, &error)),
     }
+}
+
+/// Parses a text. Most configs are plain JSON, whose parser is ten times as fast.
+fn parsed(text: &str) -> Result<Raw<'_>, json5::Error> {
+    serde_json::from_str(text).or_else(|_| json5::from_str(text))
 }
 
 /// Reports a syntax error in a part of a source, which begins at `start`.

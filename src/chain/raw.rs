@@ -1,4 +1,4 @@
-//! JSON5 as the parser returns it. Only this module reads JSON5 through serde.
+//! JSON or JSON5 as its parser returns it. Only this module reads JSON5 through serde.
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;

@@ -15,8 +15,13 @@ pub fn sha256(bytes: impl AsRef<[u8]>) -> String {
 #[must_use]
 pub fn sha256_json(value: &impl Serialize) -> String {
     let mut digest = ToDigest(Sha256::new());
-    // Neither the digest nor our own values can cause an error.
-    let _ = serde_json::to_writer(&mut digest, value);
+    {
+        // JSON is written in pieces of a few bytes.
+        let mut buffered = io::BufWriter::new(&mut digest);
+        // Neither the digest nor our own values can cause an error.
+        let _ = serde_json::to_writer(&mut buffered, value);
+        let _ = io::Write::flush(&mut buffered);
+    }
     hexadecimal(&digest.0.finalize())
 }
 
