@@ -3,5 +3,5 @@
 set -eu
 cd "$(dirname "$0")/.."
 target=$(rustc -vV | sed -n 's/^host: //p')
-RUSTFLAGS="-C target-feature=+crt-static" cargo build --quiet --profile dist --target "$target"
+RUSTFLAGS="-C target-feature=+crt-static -C relocation-model=static" cargo build --quiet --profile dist --target "$target"
 FORKHESTRA_BENCH_BIN=$(cd "${CARGO_TARGET_DIR:-target}" && pwd)/$target/dist/forkhestra cargo bench --quiet "$@"
