@@ -203,7 +203,11 @@ impl SpecialFiles {
 
 /// Returns whether a path exists and is neither a file nor a directory.
 fn is_odd(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+    fs::metadata(path).is_ok_and(|found| !is_usable(&found))
+}
+
+fn is_usable(found: &Metadata) -> bool {
+    found.is_file() || found.is_dir()
 }
 
 /// Returns the metadata of an ordinary file, following links.
@@ -218,13 +222,11 @@ pub(super) fn walker(root: &Path) -> (WalkBuilder, SpecialFiles) {
     let mut walk = WalkBuilder::new(root);
     walk.hidden(false).require_git(false).git_global(false);
     // The rules of the directories above the root, and those of the repository itself.
-    let above = root
-        .ancestors()
-        .skip(1)
-        .flat_map(|folder| [folder.join(".gitignore"), folder.join(".ignore")])
-        .any(|path| is_odd(&path));
+    let rules = |folder: &Path| [".gitignore", ".ignore", ".git"].map(|name| fs::metadata(folder.join(name)).ok());
+    let above: Vec<Metadata> = root.ancestors().skip(1).flat_map(rules).flatten().collect();
     let exclude = Repository::of(root).is_some_and(|repository| is_odd(&repository.common.join("info/exclude")));
-    walk.parents(!above).git_exclude(!exclude);
+    // Without a rule above, the search for them would only cost time.
+    walk.parents(!above.is_empty() && above.iter().all(is_usable)).git_exclude(!exclude);
     if !odd.is_readable(root) {
         walk.git_ignore(false).ignore(false);
     }
