@@ -4,26 +4,9 @@ use super::driver::{BatchDriver, BatchError};
 use super::lane::{News, NewsKind};
 use super::parking::parked_by;
 use super::planned::{PlannedUnit, UnitPurpose, UnitToStart};
-use crate::engine::{BatchEvent, EventKind, RunOutcome, TaskPlace, Totals};
+use crate::engine::{BatchEvent, EventKind, TaskPlace};
 use crate::journal::{Journal, JournalError, NewRun};
-use crate::runner::{ReceivedSignal, Transcripts};
-use std::path::PathBuf;
-use tokio::sync::mpsc::UnboundedSender;
-
-/// A unit at work, as the batch sees it.
-pub(super) struct UnitAtWork {
-    pub(super) journal: Journal,
-    pub(super) run: i64,
-    /// The number of its last event.
-    pub(super) seq: u64,
-    pub(super) outcome: Option<RunOutcome>,
-    pub(super) totals: Totals,
-    /// The root whose attempts are copied: the workspace, or with an engine the staging directory.
-    pub(super) root: PathBuf,
-    /// The backend of each step, in order; `None` for a step without one.
-    pub(super) backends: Vec<Option<String>>,
-    pub(super) tell: UnboundedSender<ReceivedSignal>,
-}
+use crate::runner::Transcripts;
 
 impl BatchDriver<'_> {
     /// Saves to the hub the work of a task whose process was lost. Returns the commit.

@@ -1,6 +1,5 @@
 //! Carries out a batch: starts workers in lanes, copies what they report into the journal, and lands their work.
 
-use super::at_work::UnitAtWork;
 use super::budget::Budget;
 use super::lane::{BatchLane, LaneWorker, News, WorkerEnd, run};
 use super::machine::{Action, Capacity, next, unit_name};
@@ -82,6 +81,21 @@ pub struct BatchContext<'a> {
 type LaneSignals = UnboundedReceiver<ReceivedSignal>;
 
 type LaneFuture<'a> = Pin<Box<dyn Future<Output = (BatchLane, WorkerEnd)> + 'a>>;
+
+/// A unit at work, as the batch sees it.
+pub(super) struct UnitAtWork {
+    pub(super) journal: Journal,
+    pub(super) run: i64,
+    /// The number of its last event.
+    pub(super) seq: u64,
+    pub(super) outcome: Option<RunOutcome>,
+    pub(super) totals: Totals,
+    /// The root whose attempts are copied: the workspace, or with an engine the staging directory.
+    pub(super) root: PathBuf,
+    /// The backend of each step, in order; `None` for a step without one.
+    pub(super) backends: Vec<Option<String>>,
+    pub(super) tell: UnboundedSender<ReceivedSignal>,
+}
 
 /// A batch at work.
 pub(super) struct BatchDriver<'a> {

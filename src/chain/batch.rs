@@ -1,7 +1,8 @@
 //! The settings of several tasks at once: their workspaces, how their work lands, and what brings it to other machines.
 
 use super::ir::Run;
-use super::read::{Reader, run};
+use super::read::run;
+use super::reader::Reader;
 use crate::source::Text;
 use std::num::NonZeroU32;
 use std::time::Duration;

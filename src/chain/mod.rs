@@ -16,6 +16,7 @@ mod name;
 mod output_rules;
 mod raw;
 mod read;
+mod reader;
 mod schema;
 mod show;
 mod validate;
@@ -45,7 +46,8 @@ pub mod json {
     pub use super::json5_tree::{Member, Node, Value, parse_part, parse_within};
     pub use super::keys::LIMITS;
     pub use super::keys::shape::{Key, Object, Shape, key};
-    pub use super::read::{Reader, limits, run, thousandths};
+    pub use super::read::{limits, run, thousandths};
+    pub use super::reader::Reader;
     pub use super::schema::schema_of;
     pub use super::validate::check;
 }

@@ -2,7 +2,7 @@
 
 use super::errors;
 use super::json5_tree::Value;
-use super::read::Reader;
+use super::reader::Reader;
 use crate::source::Diagnostic;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

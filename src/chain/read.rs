@@ -2,150 +2,24 @@
 
 use super::backend::{Backend, Continuation, Delivery, Format, Level, Permissions, ToolServer};
 use super::dsl::parse_items;
-use super::duration::parse_duration;
 use super::errors;
 use super::ir::{
     Agent, Chain, Check, Command, Form, Group, HookKind, Item, Limit, Limits, PromptSource, Role, Run, SessionUse,
     Step, StepTarget,
 };
 use super::isolation::{Isolation, Sandbox};
-use super::json5_tree::{Member, Node, Value};
+use super::json5_tree::Value;
 use super::keys::cli::{CLI_KEYS, CliKey, CliValue, CliValueKind, CliValues};
 use super::output_rules::OutputRules;
-use crate::source::{Diagnostic, Place, Source, Text};
+use super::reader::Reader;
+use crate::source::{Diagnostic, Place, Text};
 use indexmap::IndexMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::Duration;
 
-/// An object whose members are read by key.
-#[derive(Clone, Copy)]
-pub struct Reader<'a> {
-    pub(super) source: &'a Arc<Source>,
-    pub(super) node: &'a Node,
-}
-
-impl<'a> Reader<'a> {
-    /// Creates a reader for a node of a source.
-    #[must_use]
-    pub fn new(source: &'a Arc<Source>, node: &'a Node) -> Self {
-        Self { source, node }
-    }
-
-    /// Returns the place of the value.
-    #[must_use]
-    pub fn at(self) -> Place {
-        Place::new(self.source, self.node.span.clone())
-    }
-
-    /// Returns all members; none if the value is not an object.
-    pub fn all_members(self) -> impl Iterator<Item = &'a Member> {
-        let members: &'a [Member] = match &self.node.value {
-            Value::Object(members) => members,
-            _ => &[],
-        };
-        members.iter()
-    }
-
-    /// Returns the members, with only the first of duplicate keys.
-    pub fn members(self) -> impl Iterator<Item = &'a Member> {
-        self.all_members().filter(|member| member.duplicates.is_none())
-    }
-
-    /// Returns the member with this key.
-    #[must_use]
-    pub fn get(self, key: &str) -> Option<Reader<'a>> {
-        self.members().find(|member| member.key == key).map(|member| Self::new(self.source, &member.node))
-    }
-
-    /// Returns the node itself.
-    #[must_use]
-    pub fn node(self) -> &'a Node {
-        self.node
-    }
-
-    fn as_text(self) -> Option<Text> {
-        match &self.node.value {
-            Value::Text(value) => Some(Text { value: value.clone(), at: self.at() }),
-            _ => None,
-        }
-    }
-
-    /// Returns the elements, if the value is a list.
-    #[must_use]
-    pub fn as_list(self) -> Option<Vec<Reader<'a>>> {
-        match &self.node.value {
-            Value::List(nodes) => Some(nodes.iter().map(|node| Self::new(self.source, node)).collect()),
-            _ => None,
-        }
-    }
-
-    /// Returns the string at this key.
-    #[must_use]
-    pub fn text(self, key: &str) -> Option<Text> {
-        self.get(key)?.as_text()
-    }
-
-    /// Returns the strings of the list at this key.
-    #[must_use]
-    pub fn texts(self, key: &str) -> Option<Vec<Text>> {
-        Some(self.get(key)?.as_list()?.into_iter().filter_map(Reader::as_text).collect())
-    }
-
-    /// Returns the string, or the strings of the list, at this key.
-    #[must_use]
-    pub fn one_or_more(self, key: &str) -> Vec<Text> {
-        self.text(key).map_or_else(|| self.texts(key).unwrap_or_default(), |text| vec![text])
-    }
-
-    /// Returns the strings of the object at this key, by their names.
-    #[must_use]
-    pub fn text_map(self, key: &str) -> IndexMap<String, Text> {
-        let Some(map) = self.get(key) else { return IndexMap::new() };
-        map.members()
-            .filter_map(|member| Some((member.key.clone(), Self::new(self.source, &member.node).as_text()?)))
-            .collect()
-    }
-
-    /// Returns the whole number at this key, if it is at least 1.
-    #[must_use]
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked first")]
-    pub fn count(self, key: &str) -> Option<NonZeroU32> {
-        match self.get(key)?.node.value {
-            Value::Number(number) if number >= 1.0 && number <= f64::from(u32::MAX) && number.fract() == 0.0 => {
-                NonZeroU32::new(number as u32)
-            }
-            _ => None,
-        }
-    }
-
-    /// Returns the boolean at this key.
-    #[must_use]
-    pub fn flag(self, key: &str) -> Option<bool> {
-        match self.get(key)?.node.value {
-            Value::Flag(flag) => Some(flag),
-            _ => None,
-        }
-    }
-
-    /// Reads a number; none if it is missing or not one.
-    #[must_use]
-    pub fn number(self, key: &str) -> Option<f64> {
-        match self.get(key)?.node.value {
-            Value::Number(number) => Some(number),
-            _ => None,
-        }
-    }
-
-    /// Reads a length of time; none if it is missing or not one.
-    #[must_use]
-    pub fn duration(self, key: &str) -> Option<Duration> {
-        parse_duration(&self.text(key)?.value).ok()
-    }
-
-    fn prompt_source(self, inline: &str, file: &str) -> PromptSource {
-        PromptSource { inline: self.text(inline), file: self.text(file) }
-    }
+/// Returns the two sources of a prompt at these keys.
+fn prompt_source(reader: Reader<'_>, inline: &str, file: &str) -> PromptSource {
+    PromptSource { inline: reader.text(inline), file: reader.text(file) }
 }
 
 /// Reads the value of `limits`.
@@ -183,7 +57,7 @@ pub(super) fn agent(reader: Reader<'_>) -> Agent {
     let mut backends = reader.one_or_more("backend").into_iter();
     Agent {
         description: reader.text("description"),
-        prompt: reader.prompt_source("defaultPrompt", "defaultPromptFile"),
+        prompt: prompt_source(reader, "defaultPrompt", "defaultPromptFile"),
         system_prompt: reader.text("systemPrompt"),
         system_prompt_text: reader.text("systemPromptText"),
         cli: cli_values(reader),
@@ -352,7 +226,7 @@ pub(super) fn chain(name: &Text, reader: Reader<'_>, faults: &mut Vec<Diagnostic
         name: Some(name.value.clone()),
         at: name.at.clone(),
         description: reader.text("description"),
-        prompt: reader.prompt_source("prompt", "promptFile"),
+        prompt: prompt_source(reader, "prompt", "promptFile"),
         vars: reader.text_map("vars"),
         secrets: secrets(reader),
         // A string or a list is the steps themselves.
@@ -426,7 +300,7 @@ fn item(reader: Reader<'_>, depth: usize, faults: &mut Vec<Diagnostic>) -> Optio
         wants,
         limit: count.map_or(Limit::Once, Limit::UpTo),
         args: reader.texts("args").unwrap_or_default(),
-        prompt: reader.prompt_source("prompt", "promptFile"),
+        prompt: prompt_source(reader, "prompt", "promptFile"),
         timeout: reader.duration("timeout"),
         idle_timeout: reader.duration("idleTimeout"),
     }))

@@ -3,12 +3,12 @@
 
 use super::instructions::{Instructions, concerned_files};
 use super::snapshots::Changed;
+use super::text::{named_in, read};
 use crate::source::counted;
 use ignore::WalkBuilder;
 use indexmap::IndexMap;
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Read;
 use std::path::Path;
 
 /// The highest number of files listed as relevant, and of those found by one word of the title.
@@ -22,9 +22,6 @@ const MOST_DIFF: usize = 4 << 20;
 const MOST_BINARY: usize = 10;
 /// A part of a diff up to this size never counts as binary, in bytes.
 const SMALL_BINARY: usize = 4 << 10;
-/// The most bytes that are read of a file.
-const MOST_READ: u64 = 1 << 20;
-
 /// The changes since the work began, as recorded by snapshots.
 #[derive(Debug, Clone, Default)]
 pub struct TreeChanges {
@@ -82,17 +79,6 @@ pub fn gather(
         gathered.insert(name.clone(), value);
     }
     gathered
-}
-
-/// Reads as much of a file as a prompt can ever show. A pipe or a device is not read, as it could block.
-pub(super) fn read(path: &Path) -> Option<String> {
-    if !fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
-    let mut bytes = Vec::new();
-    fs::File::open(path).ok()?.take(MOST_READ).read_to_end(&mut bytes).ok()?;
-    let text = String::from_utf8_lossy(&bytes);
-    Some(text.trim_end_matches('\n').to_string())
 }
 
 /// Tells an empty answer of git from no answer at all.
@@ -164,31 +150,11 @@ fn modified(changes: &TreeChanges) -> String {
     named.chain(changes.unseen.iter().cloned()).collect::<Vec<_>>().join("\n")
 }
 
-/// Characters around a path as people write it: `**src/a.rs**`, `<src/a.rs>`, `(src/a.rs)`.
-const SIGNS: [char; 16] = ['`', '"', '\'', '(', ')', '[', ']', ',', '<', '>', '*', '{', '}', '|', ';', '“'];
 /// Short words that do not name a file.
 const COMMON: [&str; 24] = [
     "a", "an", "and", "are", "as", "at", "be", "by", "do", "fix", "for", "in", "is", "it", "its", "new", "not", "of",
     "on", "or", "rs", "the", "to", "py",
 ];
-
-/// Returns the path in a word: `./src/a.rs:12:3`, `src/a.rs#L3`, `src/a.rs!`.
-fn path_of(word: &str) -> &str {
-    let word = word.trim_start_matches("./").trim_end_matches(['.', ':', ';', '!', '?', '…']);
-    let word = word.split('#').next().unwrap_or(word);
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|next| next.is_ascii_digit());
-    let mut path = word;
-    while let Some((before, last)) = path.rsplit_once(':').filter(|(_, last)| is_number(last)) {
-        let _ = last;
-        path = before;
-    }
-    path
-}
-
-/// Returns the words of a text that may be paths.
-pub(super) fn named_in(text: &str) -> BTreeSet<&str> {
-    text.split(|next: char| next.is_whitespace() || SIGNS.contains(&next)).map(path_of).collect()
-}
 
 /// Lists the files that the specification names, those with a word of the title in their name, and the standard ones,
 /// with their sizes.

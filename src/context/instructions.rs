@@ -1,6 +1,6 @@
 //! What the project says to agents: AGENTS.md and the like, and skills. Read just before an agent starts.
 
-use super::gather::{named_in, read};
+use super::text::{named_in, read};
 use crate::chain::{INSTRUCTION_FILES, SKILL_DIRS};
 use crate::source::MarkdownHead;
 use std::collections::BTreeSet;

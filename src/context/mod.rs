@@ -7,6 +7,7 @@ mod own_output;
 mod protected;
 mod repository;
 mod snapshots;
+mod text;
 mod worktree;
 
 pub use gather::{OF_WORK, Subject, TreeChanges, gather};

@@ -92,9 +92,9 @@ pub trait Observer: std::fmt::Debug {
         Pace::Nothing
     }
 
-    /// Returns a buffer of [`CHUNK`] bytes for the next piece of output.
+    /// Returns an empty buffer with room for [`CHUNK`] bytes, for the next piece of output.
     fn buffer(&mut self) -> Vec<u8> {
-        vec![0; CHUNK]
+        Vec::with_capacity(CHUNK)
     }
 
     /// Takes back an unused buffer.
@@ -154,7 +154,8 @@ impl Observer for NullObserver {
 
     fn buffer(&mut self) -> Vec<u8> {
         let mut buffer = self.spare.take().unwrap_or_default();
-        buffer.resize(CHUNK, 0);
+        buffer.clear();
+        buffer.reserve(CHUNK);
         buffer
     }
 

@@ -1,73 +1,20 @@
 //! How an answer of the executor is judged: by the criteria, by commands, and then by the evaluator.
 
 use super::criteria::command::CommandCriterion;
-use super::criteria::{Criterion, Judged, Measured};
+use super::criteria::{Criterion, Judged};
 use super::leak::closeness;
 use super::machine::{EXECUTES, EvalInput};
-use super::question::{CaseRun, Question};
+use super::question::{CaseRun, Evaluating, Judging, Question};
 use super::questions::{Questions, why};
-use super::suite::{Decide, Suite};
+use super::suite::Decide;
 use super::trees::{PATCH, TreeWork};
 use crate::engine::{AnswerAttempt, AttemptOutcome, CaseResult, JudgedBy, RemarkTexts, Remarks};
 use crate::journal::StoredAnswer;
 use crate::runner::{Failure, LaneAnswer};
-use crate::source::Text;
 use crate::verdict::{Evaluation, evaluation};
-use std::collections::VecDeque;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tempfile::TempDir;
-
-/// The judgment of an answer, in progress.
-#[derive(Debug)]
-pub(super) struct Judging {
-    pub(super) of: CaseRun,
-    pub(super) answer: StoredAnswer,
-    /// What the criteria say, in order. That of a command counts once it has run.
-    measured: Vec<Measured>,
-    /// The commands that have not run yet, by their place among the criteria.
-    open: VecDeque<usize>,
-    /// What a chain has done in the tree of the case.
-    work: Option<TreeWork>,
-    /// The directory in which commands judge that work, once there is one.
-    tree: Option<TempDir>,
-}
-
-impl Judging {
-    /// What distinguishes the command that is run next from all others.
-    pub(super) fn key(&self) -> String {
-        let CaseRun { generation, case, repetition, .. } = self.of;
-        format!("command {:?} of {generation} {case} {repetition}", self.open.front())
-    }
-
-    /// The output to judge: the answer, or what a chain has changed.
-    pub(super) fn output(&self) -> &str {
-        self.work.as_ref().map_or(&self.answer.said, |work| &work.diff)
-    }
-
-    /// The directory in which commands run; none for that of the suite.
-    pub(super) fn tree(&self) -> Option<&Path> {
-        self.tree.as_ref().map(TempDir::path)
-    }
-}
-
-/// The judgment of an output by evaluators, in progress.
-#[derive(Debug)]
-pub(super) struct Evaluating {
-    pub(super) of: CaseRun,
-    pub(super) output: String,
-    /// The session of the executor, in which no evaluator may answer.
-    pub(super) session: Option<String>,
-    /// The evaluations so far, in the order of the suite's evaluators.
-    pub(super) given: Vec<Evaluation>,
-}
-
-impl Evaluating {
-    /// The evaluator that is asked next.
-    pub(super) fn evaluator<'s>(&self, suite: &'s Suite) -> &'s Text {
-        suite.evaluators.get(self.given.len()).unwrap_or(&suite.executor)
-    }
-}
 
 /// Makes one evaluation of several. Its score is the mean of theirs. Its issues are those of the evaluators that
 /// rejected the output, or of all if it passes.

@@ -4,11 +4,10 @@
 use super::candidate::Guards;
 use super::feedback::{CaseFeedback, FeedbackTexts};
 use super::jobs::{for_command, for_tree};
-use super::judging::Evaluating;
 use super::machine::{
     EvalEffect, EvalInput, EvalState, EvalTransition, IMPROVES, OutputPair, Sample, limit_reached, may_reach,
 };
-use super::question::{CaseRun, Question};
+use super::question::{CaseRun, Evaluating, Question};
 use super::requests::{EvalContext, key_of};
 use super::suite::Case;
 use crate::engine::{

@@ -1,21 +1,12 @@
 //! `selectBest`: an agent compares the outputs of every two columns for each case, in both orders.
 
 use super::machine::{EvalInput, OutputPair};
-use super::question::Question;
+use super::question::{Question, Selecting};
 use super::questions::{Questions, why};
 use crate::engine::{AnswerAttempt, OutputComparison};
 use crate::journal::AnswerPlace;
 use crate::runner::{Failure, LaneAnswer};
 use crate::verdict::{Preference, preference, without_quoted};
-
-/// Two outputs that are to be compared.
-#[derive(Debug)]
-pub(super) struct Selecting {
-    pub(super) pair: OutputPair,
-    pub(super) prompt: String,
-    /// Both outputs.
-    outputs: String,
-}
 
 impl Questions<'_> {
     /// Returns the question about a pair; `None` if there is nothing to ask.

@@ -1,6 +1,6 @@
 //! Calls of git: on the hub, on a fresh clone, and on a person's repository without changing it.
 
-use super::{Hub, HubError};
+use super::HubError;
 use crate::proc::GitCall;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub(super) struct GitAnswer {
 }
 
 /// Calls git. A call with the exit code 1 that says nothing has answered "no"; any other failure is an error.
-fn call(
+pub(super) fn call(
     words: &[&str],
     folder: &Path,
     variables: &[(&str, &OsStr)],
@@ -35,7 +35,7 @@ fn call(
 }
 
 /// Calls git. Returns its answer, whatever its exit code is, unless it was interrupted or a signal ended it.
-fn answered(
+pub(super) fn answered(
     words: &[&str],
     folder: &Path,
     variables: &[(&str, &OsStr)],
@@ -59,7 +59,8 @@ fn failed(words: &[&str], why: &str) -> HubError {
     HubError::Git { command: command.to_string(), why: why.trim().to_string() }
 }
 
-fn successful(answer: &GitAnswer, words: &[&str]) -> Result<String, HubError> {
+/// Returns what a call printed, without the last line break; an error if it has answered "no".
+pub(super) fn successful(answer: &GitAnswer, words: &[&str]) -> Result<String, HubError> {
     match answer.code {
         0 => Ok(answer.stdout.trim_end_matches('\n').to_string()),
         code => Err(failed(words, &format!("exit code {code}"))),
@@ -84,65 +85,4 @@ pub(super) fn personal_with(words: &[&str], folder: &Path, variables: &[(&str, &
     let whole = ["-c", "core.splitIndex=false"];
     let all = [&safe[..], &whole, words].concat();
     call(&all, folder, variables, true, &[]).and_then(|answer| successful(&answer, words))
-}
-
-impl Hub {
-    /// Calls git on the hub. Returns its standard output without the last line break.
-    pub(super) fn ask(&self, words: &[&str]) -> Result<String, HubError> {
-        self.ask_with(words, &[], &[])
-    }
-
-    /// Like [`Hub::ask`], with variables and an input.
-    pub(super) fn ask_with(
-        &self,
-        words: &[&str],
-        variables: &[(&str, &OsStr)],
-        input: &[u8],
-    ) -> Result<String, HubError> {
-        self.answer(words, variables, input).and_then(|answer| successful(&answer, words))
-    }
-
-    /// Calls git on the hub, for a command whose exit code 1 is an answer.
-    pub(super) fn answer(
-        &self,
-        words: &[&str],
-        variables: &[(&str, &OsStr)],
-        input: &[u8],
-    ) -> Result<GitAnswer, HubError> {
-        let own = [("GIT_DIR", self.path.as_os_str())];
-        call(words, &self.path, &[&own[..], variables].concat(), false, input)
-    }
-
-    /// Calls git on a working tree, with the hub's objects and settings and an index of our own. Nothing in the tree's
-    /// own `.git` is read, so nothing that an agent has configured there runs.
-    pub(super) fn in_tree(&self, words: &[&str], tree: &Path, index: &Path) -> Result<String, HubError> {
-        self.in_tree_with(words, tree, index, &[]).and_then(|answer| successful(&answer, words))
-    }
-
-    /// Like [`Hub::in_tree`], with variables. Returns the whole answer.
-    pub(super) fn in_tree_with(
-        &self,
-        words: &[&str],
-        tree: &Path,
-        index: &Path,
-        more: &[(&str, &OsStr)],
-    ) -> Result<GitAnswer, HubError> {
-        call(words, tree, &[&self.for_tree(tree, index)[..], more].concat(), false, &[])
-    }
-
-    /// Like [`Hub::in_tree_with`], but returns the answer of a call that has failed, too.
-    pub(super) fn in_tree_whatever(
-        &self,
-        words: &[&str],
-        tree: &Path,
-        index: &Path,
-        more: &[(&str, &OsStr)],
-    ) -> Result<GitAnswer, HubError> {
-        answered(words, tree, &[&self.for_tree(tree, index)[..], more].concat(), false, &[])
-    }
-
-    /// The variables of a call on a working tree.
-    fn for_tree<'a>(&'a self, tree: &'a Path, index: &'a Path) -> [(&'static str, &'a OsStr); 3] {
-        [("GIT_DIR", self.path.as_os_str()), ("GIT_WORK_TREE", tree.as_os_str()), ("GIT_INDEX_FILE", index.as_os_str())]
-    }
 }

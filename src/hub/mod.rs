@@ -20,6 +20,8 @@ mod units;
 mod workspace;
 
 use crate::context::Repository;
+use git::GitAnswer;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 pub use carry::Synced;
@@ -161,6 +163,55 @@ impl Hub {
     #[must_use]
     pub fn has_path(&self, commit: &str, path: &Path) -> bool {
         self.ask(&["cat-file", "-e", &format!("{commit}:{}", path.display())]).is_ok()
+    }
+
+    /// Calls git on the hub. Returns its standard output without the last line break.
+    fn ask(&self, words: &[&str]) -> Result<String, HubError> {
+        self.ask_with(words, &[], &[])
+    }
+
+    /// Like [`Hub::ask`], with variables and an input.
+    fn ask_with(&self, words: &[&str], variables: &[(&str, &OsStr)], input: &[u8]) -> Result<String, HubError> {
+        self.answer(words, variables, input).and_then(|answer| git::successful(&answer, words))
+    }
+
+    /// Calls git on the hub, for a command whose exit code 1 is an answer.
+    fn answer(&self, words: &[&str], variables: &[(&str, &OsStr)], input: &[u8]) -> Result<GitAnswer, HubError> {
+        let own = [("GIT_DIR", self.path.as_os_str())];
+        git::call(words, &self.path, &[&own[..], variables].concat(), false, input)
+    }
+
+    /// Calls git on a working tree, with the hub's objects and settings and an index of our own. Nothing in the tree's
+    /// own `.git` is read, so nothing that an agent has configured there runs.
+    fn in_tree(&self, words: &[&str], tree: &Path, index: &Path) -> Result<String, HubError> {
+        self.in_tree_with(words, tree, index, &[]).and_then(|answer| git::successful(&answer, words))
+    }
+
+    /// Like [`Hub::in_tree`], with variables. Returns the whole answer.
+    fn in_tree_with(
+        &self,
+        words: &[&str],
+        tree: &Path,
+        index: &Path,
+        more: &[(&str, &OsStr)],
+    ) -> Result<GitAnswer, HubError> {
+        git::call(words, tree, &[&self.for_tree(tree, index)[..], more].concat(), false, &[])
+    }
+
+    /// Like [`Hub::in_tree_with`], but returns the answer of a call that has failed, too.
+    fn in_tree_whatever(
+        &self,
+        words: &[&str],
+        tree: &Path,
+        index: &Path,
+        more: &[(&str, &OsStr)],
+    ) -> Result<GitAnswer, HubError> {
+        git::answered(words, tree, &[&self.for_tree(tree, index)[..], more].concat(), false, &[])
+    }
+
+    /// The variables of a call on a working tree.
+    fn for_tree<'a>(&'a self, tree: &'a Path, index: &'a Path) -> [(&'static str, &'a OsStr); 3] {
+        [("GIT_DIR", self.path.as_os_str()), ("GIT_WORK_TREE", tree.as_os_str()), ("GIT_INDEX_FILE", index.as_os_str())]
     }
 }
 

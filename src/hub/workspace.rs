@@ -152,7 +152,7 @@ impl Hub {
             fs::rename(&fresh, &workspace.top).map_err(failed)?;
             let _ = fs::remove_file(&index);
             self.check_out(&["-m", "-u", &bundle.start], workspace)?;
-            fill(bundle, workspace, from)?;
+            fill(bundle, from, &workspace.root, &workspace.top)?;
         }
         // What git ignores here, it ignores for the agent, too.
         let _ = fs::copy(self.path.join("info/exclude"), workspace.top.join(".git/info/exclude"));

@@ -4,8 +4,9 @@
 use super::error::JournalError;
 use super::folders::failed;
 use super::handle::Handle;
-use super::runs::insert_run;
-use super::store::{Journal, NewRun};
+use super::new_run::NewRun;
+use super::new_run::insert_run;
+use super::store::Journal;
 use crate::engine::{At, Event, EventKind};
 use rusqlite::TransactionBehavior::Immediate;
 use rusqlite::params;

@@ -2,7 +2,8 @@
 
 use super::error::JournalError;
 use super::handle::Handle;
-use super::store::Journal;
+use rustix::buffer::spare_capacity;
+use rustix::io::pread;
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -13,9 +14,6 @@ const WORKED: &str = "worked";
 
 /// The most that is read of a file that an agent could have enlarged, in bytes.
 const LONGEST: u64 = 64 << 20;
-
-/// The name of forkhestra's directory in the root.
-pub(super) const FOLDER: &str = ".forkhestra";
 
 pub(super) fn failed(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
     move |cause| JournalError::Write { path: path.to_path_buf(), cause }
@@ -84,23 +82,13 @@ pub struct AttemptFolder {
 }
 
 impl AttemptFolder {
-    /// Creates `runs/RUN/STEP-AGENT/ATTEMPT`. A directory that is already there can only be forged: it is moved aside,
-    /// and its new path is returned.
-    pub(super) fn make(
-        ours: &Handle,
-        run: i64,
-        step: u32,
-        name: &str,
-        attempt: u32,
-    ) -> Result<(Self, Option<PathBuf>), JournalError> {
-        let [run, step, attempt] = [run.to_string(), format!("{step}-{name}"), attempt.to_string()];
-        let mut above = ours.clone();
-        for name in ["runs", &run, &step] {
-            above = above.make_below([name]).map_err(|error| above.refused(name, error))?;
-        }
+    /// Creates the directory in that of its step. A directory that is already there can only be forged: it is moved
+    /// aside, and its new path is returned.
+    pub(super) fn make(above: &Handle, attempt: u32) -> Result<(Self, Option<PathBuf>), JournalError> {
+        let attempt = attempt.to_string();
         let (folder, found) = match above.make_new(&attempt) {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                let aside = free_name(&above, &attempt);
+                let aside = free_name(above, &attempt);
                 let again = above.rename(&attempt, &aside).and_then(|()| above.make_new(&attempt));
                 (again, Some(above.path().join(aside)))
             }
@@ -318,74 +306,6 @@ impl AttemptFolder {
     }
 }
 
-impl Journal {
-    /// Creates the directory of an attempt. Returns where an existing entry at that path was moved.
-    ///
-    /// # Errors
-    /// When it cannot be created.
-    pub fn attempt(
-        &self,
-        run: i64,
-        step: u32,
-        name: &str,
-        attempt: u32,
-    ) -> Result<(AttemptFolder, Option<PathBuf>), JournalError> {
-        AttemptFolder::make(&self.ours, run, step, name, attempt)
-    }
-
-    /// Returns the directory of an attempt, whether it exists or not.
-    #[must_use]
-    pub fn attempt_folder(&self, run: i64, step: u32, name: &str, attempt: u32) -> AttemptFolder {
-        AttemptFolder::at(&self.ours, run, step, name, attempt)
-    }
-
-    /// Stores a report next to a run's transcripts, or a report of several runs above them. Replaces an earlier one,
-    /// and returns its path.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn keep_report(&self, run: Option<i64>, ending: &str, text: &str) -> Result<PathBuf, JournalError> {
-        let (run, name) = (run.map(|run| run.to_string()), format!("report.{ending}"));
-        let place = std::iter::once("runs").chain(run.as_deref());
-        let folder = self.ours.make_below(place).map_err(|error| self.ours.refused("runs", error))?;
-        folder.replace(&name, text.as_bytes())?;
-        let path = folder.path().join(name);
-        Ok(path)
-    }
-
-    /// Returns the highest attempt of each step that has left a directory, so that nothing is ever overwritten, not
-    /// even what the database has lost.
-    #[must_use]
-    pub fn highest_attempts(&self, run: i64) -> Vec<(u32, u32)> {
-        highest_attempts(&self.run_folder(run))
-    }
-
-    /// Returns the directory of a run's transcripts, whether it exists or not.
-    #[must_use]
-    pub fn run_folder(&self, run: i64) -> PathBuf {
-        self.ours.path().join("runs").join(run.to_string())
-    }
-
-    /// Creates the directory of a run's transcripts.
-    ///
-    /// # Errors
-    /// When it cannot be created.
-    pub fn make_run_folder(&self, run: i64) -> Result<(), JournalError> {
-        let made = self.ours.make_below(["runs", &run.to_string()]);
-        made.map(drop).map_err(|error| self.ours.refused("runs", error))
-    }
-
-    /// Writes a file into the directory of a run's transcripts, next to its attempts.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn write_in_run_folder(&self, run: i64, name: &str, bytes: &[u8]) -> Result<(), JournalError> {
-        let folder = self.ours.make_below(["runs", &run.to_string()]);
-        let folder = folder.map_err(|error| self.ours.refused("runs", error))?;
-        folder.replace(name, bytes)
-    }
-}
-
 /// A log file that is being written.
 #[derive(Debug)]
 pub struct Transcript {
@@ -411,9 +331,12 @@ impl Transcript {
         self.bytes
     }
 
-    /// Reads back from an offset, to catch up with what could not be shown at once. Returns the number of bytes read.
-    pub fn read_back(&self, offset: u64, into: &mut [u8]) -> usize {
-        self.file.read_at(into, offset).unwrap_or(0)
+    /// Reads back from an offset, to catch up with what could not be shown at once. The bytes are appended, at most as
+    /// many as there is room for; none if they cannot be read.
+    pub fn read_back(&self, offset: u64, into: &mut Vec<u8>) {
+        if into.len() < into.capacity() {
+            let _ = pread(&self.file, spare_capacity(into), offset);
+        }
     }
 }
 

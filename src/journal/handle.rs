@@ -2,7 +2,6 @@
 //! bounded size are read, and files are replaced atomically: a checkout or an agent may have put anything there.
 
 use super::error::JournalError;
-use super::folders::FOLDER;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, mkdirat, open, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 use std::fs::File;
@@ -10,6 +9,9 @@ use std::io::{self, ErrorKind, Read, Write};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The name of forkhestra's directory in the root.
+pub(super) const FOLDER: &str = ".forkhestra";
 
 const FOLDERS: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 /// A pipe in the place of a file does not block.

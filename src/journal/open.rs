@@ -8,7 +8,9 @@ use super::ledger::register;
 use super::lock::RunLock;
 use super::schema::{BUSY, is_current, migrate};
 use super::store::Journal;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
+use std::cell::RefCell;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +24,8 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     database.busy_timeout(BUSY)?;
     // A negative size is in KiB (sqlite.org/pragma.html#pragma_cache_size).
     database.pragma_update(None, "cache_size", -CACHE)?;
+    // Otherwise, a statement is compiled again for each new value of a parameter (sqlite.org/c3ref/c_dbconfig_defensive.html).
+    database.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(database)
 }
 
@@ -31,6 +35,7 @@ impl Journal {
         let inode = ours.inode("state.db").unwrap_or(0);
         Self {
             ours,
+            step_folder: RefCell::default(),
             path,
             database,
             synced: None,
@@ -84,7 +89,7 @@ impl Journal {
     /// # Errors
     /// Like [`Journal::open`].
     pub fn existing(root: &Path) -> Result<Option<Self>, JournalError> {
-        let path = root.join(super::folders::FOLDER).join("state.db");
+        let path = root.join(super::handle::FOLDER).join("state.db");
         match path.try_exists() {
             Ok(true) => match Self::open(root) {
                 // A snapshot, an artifact of a CI job or another user's directory: its content can still be read.
@@ -102,7 +107,7 @@ impl Journal {
 
     /// Opens the journal of a root that no program can write (sqlite.org/uri.html, `immutable`).
     fn read_only(root: &Path) -> Result<Self, JournalError> {
-        let ours = Handle::existing(root).map_err(|error| refused(&root.join(super::folders::FOLDER), error))?;
+        let ours = Handle::existing(root).map_err(|error| refused(&root.join(super::handle::FOLDER), error))?;
         let path = ours.path().join("state.db");
         let unreadable = |why: &str| JournalError::Read { path: path.clone(), cause: std::io::Error::other(why) };
         if ours.open("state.db-wal").and_then(|log| log.metadata()).is_ok_and(|log| log.len() > 0) {

@@ -1,12 +1,12 @@
 //! Reads runs from the journal without folding every event, and removes runs.
 
 use super::error::JournalError;
-use super::store::{Journal, NewRun};
+use super::store::Journal;
 use crate::engine::{AttemptRow, Event, RunKind, RunRow};
 use crate::plan::Outline;
 use rusqlite::TransactionBehavior::Immediate;
 use rusqlite::types::Type;
-use rusqlite::{OptionalExtension, Row, Transaction, params};
+use rusqlite::{OptionalExtension, Row, params};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
@@ -35,20 +35,6 @@ const RUNS: &str = "
            (SELECT event ->> '$.event.task.id' || ': ' || (event ->> '$.event.task.title')
             FROM events WHERE events.run = id AND seq = 1)
     FROM runs LEFT JOIN iterations ON run = id";
-
-/// Adds a run, and returns its number: higher than that of any run that has left transcripts.
-pub(super) fn insert_run(
-    transaction: &Transaction<'_>,
-    highest: i64,
-    new: NewRun<'_>,
-    outline: &str,
-) -> rusqlite::Result<i64> {
-    let insert = "INSERT INTO runs (id, started, chain, name, digest, outline)
-                  VALUES (max(?1, (SELECT coalesce(max(id), 0) FROM runs)) + 1, ?2, ?3, ?4, ?5, ?6)";
-    let (chain, name) = (&new.outline.chain, &new.outline.name);
-    transaction.execute(insert, params![highest, new.started, chain, name, new.digest, outline])?;
-    Ok(transaction.last_insert_rowid())
-}
 
 /// Reads a column as unsigned. SQLite's integers are signed, but these values are never negative.
 fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<u64>> {

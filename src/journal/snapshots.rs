@@ -1,7 +1,7 @@
 //! The store of snapshots in `.forkhestra/`: a bare git repository with its own objects.
 
 use super::error::JournalError;
-use super::folders::FOLDER;
+use super::handle::FOLDER;
 use super::handle::{Handle, refused};
 use super::store::Journal;
 use std::path::{Path, PathBuf};

@@ -6,14 +6,14 @@ use super::folders::{AttemptFolder, highest_run};
 use super::handle::Handle;
 use super::ledger::Head;
 use super::lock::RunLock;
-use super::runs::insert_run;
+use super::new_run::{NewRun, Worker, insert_run, lease};
 use super::task_rows::{self, Following};
 use crate::engine::{Event, EventKind, RunSummary, type_of_event};
 use crate::plan::Outline;
 use crate::source::sha256;
 use rusqlite::{Connection, Transaction, TransactionBehavior::Immediate, params};
 use sha2::{Digest, Sha256};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -30,6 +30,8 @@ const MOST_UNSYNCED: usize = 12;
 pub struct Journal {
     /// The handle of `.forkhestra/`.
     pub(super) ours: Handle,
+    /// The directory of the step that the last attempt was made for.
+    pub(super) step_folder: RefCell<Option<Handle>>,
     pub(super) path: PathBuf,
     pub(super) database: Connection,
     pub(super) synced: Option<Instant>,
@@ -50,33 +52,6 @@ pub struct Journal {
     pub(super) writes_left: Option<Rc<Cell<u32>>>,
     /// The lock of this run, shared with everything that works for it.
     pub(super) lock: Option<Rc<RunLock>>,
-}
-
-/// The process that works in a root; pid 0 for none on this machine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Worker {
-    /// The process ID.
-    pub pid: i32,
-    /// The start time in clock ticks since boot; with the pid it identifies one process (proc(5), stat field 22).
-    pub start_time: u64,
-}
-
-impl Worker {
-    /// No process of this machine.
-    pub const NONE: Self = Self { pid: 0, start_time: 0 };
-}
-
-/// What is recorded when a run begins.
-#[derive(Debug, Clone, Copy)]
-pub struct NewRun<'a> {
-    /// The process that runs it.
-    pub worker: Worker,
-    /// The start time, in UTC (RFC 3339).
-    pub started: &'a str,
-    /// The digest of the plan.
-    pub digest: &'a str,
-    /// The outline of the plan.
-    pub outline: &'a Outline,
 }
 
 impl Journal {
@@ -319,13 +294,6 @@ impl Journal {
         }
         Ok(())
     }
-}
-
-/// Takes the lease of the root. Its number increases, so that an earlier holder can no longer write.
-fn lease(transaction: &Transaction<'_>, run: i64, worker: Worker) -> rusqlite::Result<i64> {
-    let update = "UPDATE lease SET fence = fence + 1, run = ?1, pid = ?2, start_time = ?3";
-    transaction.execute(update, params![run, worker.pid, worker.start_time.cast_signed()])?;
-    transaction.query_row("SELECT fence FROM lease", [], |row| row.get(0))
 }
 
 /// Updates the tables that are read without replaying events.

@@ -1,7 +1,6 @@
 //! The step of an agent: its program, arguments, environment and prompt.
 
 use super::backend::{Headless, Task, backend_command, backend_fields, backend_of};
-use super::build::proposes_tasks;
 use super::context::{Context, Faults, Part, named_path, own_environment};
 use super::isolation::{check_environment, isolate};
 use super::secrets::{no_secret, with_secrets};
@@ -235,7 +234,7 @@ fn task_of(context: &Context<'_>, step: &Step, (role, form): (Role, Form), group
 
 /// Returns the tools that an agent is offered: none where nobody reads what they record.
 fn offered_tools(context: &Context<'_>, role: Role, form: Form, grouped: bool) -> &'static [AttemptTool] {
-    let proposes = proposes_tasks(context.request);
+    let proposes = context.request.proposes_tasks();
     let is_read = match role {
         Role::Judge => form == Form::Decision,
         Role::Worker => grouped || proposes || context.request.task.is_some(),

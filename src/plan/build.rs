@@ -115,7 +115,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         templates,
         lines,
         hooks,
-        proposes_tasks: proposes_tasks(request),
+        proposes_tasks: request.proposes_tasks(),
         commits_tasks: request.config.commits_tasks == Some(true),
         keeps_awake: request.config.keep_awake != Some(false),
         redefined: None,
@@ -138,12 +138,6 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
 fn identity(fault: &Diagnostic) -> (String, Option<(String, usize)>) {
     let place = fault.places.first().map(|(place, _)| (place.source.name.clone(), place.span.start));
     (fault.message.clone(), place)
-}
-
-/// Returns whether this is the built-in chain `plan`, run without a task.
-pub(super) fn proposes_tasks(request: &Request<'_>) -> bool {
-    let ours = |name: &String| request.config.chains.get(name).is_some_and(|entry| entry.layer == LayerKind::BuiltIn);
-    request.task.is_none() && request.chain.name.as_ref().is_some_and(|name| name == "plan" && ours(name))
 }
 
 fn plan_step(

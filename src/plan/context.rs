@@ -2,7 +2,7 @@
 
 use super::TaskFacts;
 use super::settings::RunSettings;
-use crate::chain::{Chain, Config, PromptSource};
+use crate::chain::{Chain, Config, LayerKind, PromptSource};
 use crate::prompt::{Late, Segment, Vars, expand_config, text};
 use crate::source::{Diagnostic, Env, Files, Source, Text};
 use indexmap::IndexMap;
@@ -33,6 +33,15 @@ pub struct Request<'a> {
     pub part: Option<Part>,
     /// The path of forkhestra itself, which runs the demo's agents.
     pub own_program: &'a Path,
+}
+
+impl Request<'_> {
+    /// Returns whether this is the built-in chain `plan`, run without a task.
+    pub(super) fn proposes_tasks(&self) -> bool {
+        let chains = &self.config.chains;
+        let is_ours = |name: &str| chains.get(name).is_some_and(|entry| entry.layer == LayerKind::BuiltIn);
+        self.task.is_none() && self.chain.name.as_deref().is_some_and(|name| name == "plan" && is_ours(name))
+    }
 }
 
 /// The part of an agent in an evaluation.

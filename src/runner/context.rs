@@ -1,14 +1,25 @@
 //! The driver's context, how a run begins, and how it ends.
 
-use super::templates::Replan;
 use crate::context::TreeOrigin;
 use crate::engine::{Event, Leftover, Observer, RunOutcome};
 use crate::journal::{Journal, JournalError};
 use crate::plan::{Overrides, Plan};
+use crate::source::Diagnostic;
 use crate::verdict::Verdict;
 use crate::world::World;
+use std::fmt::{self, Debug, Formatter};
 use std::io;
 use std::path::Path;
+
+/// Plans the run again, as its command line would now. Given if edited templates are to be read (`--accept-changes`).
+#[derive(Clone, Copy)]
+pub struct Replan<'a>(pub &'a dyn Fn() -> Result<Plan, Vec<Diagnostic>>);
+
+impl Debug for Replan<'_> {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Replan")
+    }
+}
 
 /// Everything that the driver works with.
 #[derive(Debug)]
@@ -29,6 +40,15 @@ pub struct RunContext<'a> {
     pub origin: Option<&'a TreeOrigin>,
     /// Receives the run's events and output.
     pub observer: &'a mut dyn Observer,
+}
+
+impl RunContext<'_> {
+    /// Whether an attempt may change this file: only a template, and only if the user wants edited templates to be
+    /// read.
+    pub(super) fn may_be_edited(&self, path: &str) -> bool {
+        let path = self.root.join(path);
+        self.replan.is_some() && self.plan.templates.iter().any(|folder| path.starts_with(folder))
+    }
 }
 
 /// How a run begins.

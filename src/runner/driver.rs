@@ -1,33 +1,30 @@
 //! The driver turns everything that happens outside into inputs of the engine. It appends the engine's events to the
 //! journal before it performs their effects.
 
-use super::attempt::{AttemptOutput, BEAT, Choices, sleep};
+use super::attempt::{AttemptOutput, Choices};
 use super::context::{Failure, ResumePoint, RunContext, RunEnd, RunStart};
 use super::evidence::Transcripts;
+use super::flush::{PATIENCE, sleep, written};
 use super::hooks::RunningHooks;
 use super::lanes::lane::Lane;
 use super::recorder::Recorder;
 use super::signals::{ReceivedSignal, Signals};
 use super::templates::TemplateWatch;
 use super::timers::Timers;
-use super::work::WorkBaseline;
 use crate::chain::Limit;
 use crate::checks::Deciding;
-use crate::context::{GuardWatch, Snapshot, TreeWatch};
-use crate::engine::{
-    Effect, EventKind, HighestAttempt, Input, Observer, RunOutcome, State, Stopwatch, Timer, Transition,
-};
+use crate::context::{GuardWatch, Snapshot, Snapshots, TreeWatch};
+use crate::engine::{Effect, EventKind, HighestAttempt, Input, RunOutcome, State, Stopwatch, Timer, Transition};
 use crate::journal::{JournalError, OwnFolder, UnexpectedFile};
 use crate::proc::{LifelineHandle, adopt_orphans, containment};
 use std::collections::{BTreeSet, VecDeque};
-use std::future::poll_fn;
 use std::io;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 
-/// How long to wait for a blocked screen when a run did not end by itself.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How often the run's working time is saved, and messages from people are read.
+pub(super) const BEAT: Duration = Duration::from_secs(1);
 
 /// Runs a plan to its end.
 ///
@@ -99,29 +96,29 @@ async fn drive_with_lifeline<'a>(
     Ok(RunEnd { outcome: outcome?, output_error: driver.output_error })
 }
 
-/// Waits until all output has been written, for a second at most.
-pub async fn flushed(observer: &mut dyn Observer) {
-    let until = Instant::now() + PATIENCE;
-    while !observer.is_idle() {
-        tokio::select! {
-            _ = written(observer) => {}
-            () = sleep(Some(until)) => return,
-        }
-    }
-}
-
-/// Waits until some output has been written. Cancel-safe.
-///
-/// # Errors
-/// When standard output accepts no more.
-pub async fn written(observer: &mut dyn Observer) -> io::Result<()> {
-    poll_fn(|context| observer.poll_written(context)).await
-}
-
 /// Returns a random token, prefixed with the lease's fencing number, so that a token of an older run that turns up
 /// later is recognized.
 pub(super) fn new_token(context: &RunContext<'_>) -> Result<String, Failure> {
     Ok(format!("{}-{}", context.journal.fence(), context.world.token().map_err(Failure::Token)?))
+}
+
+/// The state that the work is compared with.
+#[derive(Debug, Default)]
+pub(super) struct WorkBaseline {
+    pub(super) snapshots: Option<Snapshots>,
+    /// The tree that the work began with; none if it is unknown.
+    pub(super) tree: Option<String>,
+    /// The snapshot of the tree as this process found it.
+    pub(super) now: Option<String>,
+    /// The commit that was checked out then, or that the user named.
+    pub(super) commit: Option<String>,
+    /// The user's own ignore rules when the work began.
+    pub(super) rules: Option<String>,
+    pub(super) sha256: bool,
+    /// The last snapshot, with the fingerprint of the working tree right before it.
+    pub(super) last: Option<(String, String)>,
+    /// The working tree as this process found it.
+    pub(super) found: Option<crate::context::Snapshot>,
 }
 
 pub(super) struct Driver<'a> {
@@ -326,7 +323,7 @@ impl Driver<'_> {
         let worked_ms = Some(self.worked_ms());
         let RunContext { journal, world, .. } = &mut self.context;
         for event in &self.recorder.record((journal, world), kinds, worked_ms, &self.token)? {
-            self.call_hooks(event);
+            self.hooks.call(&self.context, event);
             let RunContext { journal, world, run, observer, .. } = &mut self.context;
             let evidence = Transcripts { journal, world, run: *run };
             if let Err(error) = observer.event(event, &evidence) {

@@ -1,6 +1,6 @@
 //! Hooks during a run. They run alongside it: nothing waits for them, and their results change nothing.
 
-use super::driver::Driver;
+use super::context::RunContext;
 use crate::chain::HookKind;
 use crate::engine::{Event, EventKind, WaitReason};
 use crate::proc::{ByHand, Interrupts};
@@ -21,33 +21,21 @@ pub(super) struct RunningHooks {
     called: Vec<HookKind>,
 }
 
-impl Drop for RunningHooks {
-    /// Terminates the hooks, so that nothing outlives the run.
-    fn drop(&mut self) {
-        self.interrupts.end_all();
-        for hook in self.running.drain(..) {
-            // A failed hook changes nothing.
-            let _ = hook.join();
-        }
-    }
-}
-
-impl Driver<'_> {
-    /// Calls the hooks that are configured for this event.
-    pub(super) fn call_hooks(&mut self, event: &Event) {
+impl RunningHooks {
+    /// Calls the hooks of a run that are configured for this event.
+    pub(super) fn call(&mut self, context: &RunContext<'_>, event: &Event) {
         let wanted: &[HookKind] = match &event.event {
-            EventKind::AttemptFinished { outcome, .. } if outcome.counts() => return self.hooks.called.clear(),
+            EventKind::AttemptFinished { outcome, .. } if outcome.counts() => return self.called.clear(),
             EventKind::WaitStarted { reason: WaitReason::Login, .. } => &[HookKind::Human, HookKind::Wait],
             EventKind::WaitStarted { wait_ms, .. } if *wait_ms >= WORTH_A_WORD_MS => &[HookKind::Wait],
             _ => return,
         };
-        for kind in wanted.iter().filter(|kind| !self.hooks.called.contains(kind)).copied().collect::<Vec<_>>() {
-            self.hooks.called.push(kind);
+        for kind in wanted.iter().filter(|kind| !self.called.contains(kind)).copied().collect::<Vec<_>>() {
+            self.called.push(kind);
             let json = serde_json::to_string(event).unwrap_or_default() + "\n";
-            for hook in self.context.plan.hooks.iter().filter(|hook| hook.kind == kind).cloned() {
-                let (root, json, interrupts) =
-                    (self.context.root.to_path_buf(), json.clone(), self.hooks.interrupts.clone());
-                let lifeline = self.context.world.lifeline();
+            for hook in context.plan.hooks.iter().filter(|hook| hook.kind == kind).cloned() {
+                let (root, json, interrupts) = (context.root.to_path_buf(), json.clone(), self.interrupts.clone());
+                let lifeline = context.world.lifeline();
                 let run = move || {
                     let by_hand = ByHand {
                         lifeline: &lifeline,
@@ -62,8 +50,19 @@ impl Driver<'_> {
                     let _ = by_hand.run(&mut |_| {});
                 };
                 // If the machine cannot start another thread, the hook is skipped: the wait itself is in the journal.
-                self.hooks.running.extend(Builder::new().spawn(run));
+                self.running.extend(Builder::new().spawn(run));
             }
+        }
+    }
+}
+
+impl Drop for RunningHooks {
+    /// Terminates the hooks, so that nothing outlives the run.
+    fn drop(&mut self) {
+        self.interrupts.end_all();
+        for hook in self.running.drain(..) {
+            // A failed hook changes nothing.
+            let _ = hook.join();
         }
     }
 }

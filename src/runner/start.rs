@@ -1,7 +1,7 @@
 //! A delayed start: `--start-at`, and `--wait` for another run.
 
-use super::attempt::sleep;
 use super::context::Failure;
+use super::flush::sleep;
 use super::signals::{ReceivedSignal, Signals};
 use crate::engine::Sig;
 use crate::journal::{BusyLock, LockAttempt, RunLock};

@@ -97,7 +97,7 @@ impl Driver<'_> {
         let now = self.look();
         let mut found = tampering(&before, &now);
         self.deciding = Some(before);
-        found.voided.retain(|path| !self.may_be_edited(path));
+        found.voided.retain(|path| !self.context.may_be_edited(path));
         let changed: Vec<(String, String)> =
             found.voided.iter().map(|path| (path.clone(), now.config.get(path).cloned().unwrap_or_default())).collect();
         self.context.journal.remember_tampering(self.context.run, &at.name, &changed)?;

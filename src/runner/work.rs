@@ -15,25 +15,6 @@ use std::time::Duration;
 /// How long the first snapshot may take; it reads every file once.
 pub(super) const FIRST_PATIENCE: Duration = Duration::from_mins(2);
 
-/// The state that the work is compared with.
-#[derive(Debug, Default)]
-pub(super) struct WorkBaseline {
-    snapshots: Option<Snapshots>,
-    /// The tree that the work began with; none if it is unknown.
-    pub(super) tree: Option<String>,
-    /// The snapshot of the tree as this process found it.
-    pub(super) now: Option<String>,
-    /// The commit that was checked out then, or that the user named.
-    pub(super) commit: Option<String>,
-    /// The user's own ignore rules when the work began.
-    pub(super) rules: Option<String>,
-    sha256: bool,
-    /// The last snapshot, with the fingerprint of the working tree right before it.
-    last: Option<(String, String)>,
-    /// The working tree as this process found it.
-    found: Option<crate::context::Snapshot>,
-}
-
 /// Returns the commit that a revision name refers to in the project's repository.
 fn commit_of(root: &Path, name: &str) -> Option<String> {
     let commit = format!("{name}^{{commit}}");

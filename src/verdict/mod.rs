@@ -4,12 +4,14 @@ mod calls;
 mod doubt;
 mod echo;
 mod evaluation;
+mod finding;
 mod findings;
 mod handoff;
 mod ledger;
 mod line;
 mod object;
 mod preference;
+mod proposed_task;
 mod read;
 mod span;
 mod substance;
@@ -23,11 +25,13 @@ use substance::substance;
 pub use calls::{RecordedCall, recorded_calls};
 pub use echo::without_echo;
 pub use evaluation::{BadEvaluation, Evaluation, ScoreMode, evaluation, issue_words, read_evaluation, without_quoted};
+pub use finding::{Finding, Severity};
 pub use findings::{Answer, answers, findings};
 pub use handoff::{HandoffError, handoff};
 pub use ledger::{FindingRow, Ledger};
-pub use object::{ProposedTask, VerdictObject, proposal_of_calls, proposed_tasks};
+pub use object::{VerdictObject, proposal_of_calls, proposed_tasks};
 pub use preference::{Preference, preference};
+pub use proposed_task::ProposedTask;
 pub use read::{Quotable, VerdictSources, read, stated};
 
 /// A decision about the work.
@@ -89,41 +93,6 @@ impl Decision {
             Self::Dispute | Self::Skip => true,
         }
     }
-}
-
-/// How serious a finding is.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Severity {
-    /// The finding has to be fixed.
-    #[default]
-    #[serde(alias = "blocker", alias = "major", alias = "critical", alias = "high", alias = "medium")]
-    Blocking,
-    /// The finding is only a remark.
-    #[serde(alias = "nit", alias = "low", alias = "info")]
-    Minor,
-}
-
-/// One thing that a judge objects to.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Finding {
-    /// What is wrong, in one line.
-    #[serde(alias = "description")]
-    pub title: String,
-    /// Path of the file, relative to the root.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file: Option<String>,
-    /// Line number in the file, from 1.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub line: Option<u32>,
-    /// Short name of the rule that is broken, or the number of an earlier finding, such as `F2`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rule: Option<String>,
-    /// How serious the finding is.
-    #[serde(default)]
-    pub severity: Severity,
 }
 
 /// Where a verdict was read.

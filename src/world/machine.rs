@@ -1,22 +1,16 @@
 //! The machine that we run on.
 
-use super::World;
+/// The machine's name (uname(2), `nodename`), as far as it can be part of a line of text.
+pub(super) fn name() -> String {
+    let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    name.chars().filter(|next| next.is_ascii_graphic() && !matches!(next, '/' | '@')).take(64).collect()
+}
 
-impl World {
-    /// Its name (uname(2), `nodename`), as far as it can be part of a line of text.
-    #[must_use]
-    pub fn machine(&self) -> String {
-        let name = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        name.chars().filter(|next| next.is_ascii_graphic() && !matches!(next, '/' | '@')).take(64).collect()
-    }
-
-    /// The system: its name, its release and its machine type, such as `Linux 6.1.0 x86_64` (uname(2)).
-    #[must_use]
-    pub fn system(&self) -> String {
-        let system = rustix::system::uname();
-        let part = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
-        format!("{} {} {}", part(system.sysname()), part(system.release()), std::env::consts::ARCH)
-    }
+/// The system: its name, its release and its machine type (uname(2)).
+pub(super) fn system() -> String {
+    let system = rustix::system::uname();
+    let part = |part: &std::ffi::CStr| part.to_string_lossy().into_owned();
+    format!("{} {} {}", part(system.sysname()), part(system.release()), std::env::consts::ARCH)
 }
 
 /// The clock that includes the machine's sleep, and that nobody can set.

@@ -221,6 +221,18 @@ impl World {
         Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
     }
 
+    /// The machine's name (uname(2), `nodename`), as far as it can be part of a line of text.
+    #[must_use]
+    pub fn machine(&self) -> String {
+        machine::name()
+    }
+
+    /// The system: its name, its release and its machine type, such as `Linux 6.1.0 x86_64` (uname(2)).
+    #[must_use]
+    pub fn system(&self) -> String {
+        machine::system()
+    }
+
     /// Whether a signal was ignored when we were started, for example by nohup.
     #[must_use]
     pub fn ignores(&self, signal: i32) -> bool {

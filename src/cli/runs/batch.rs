@@ -1,6 +1,6 @@
 //! What the commands about earlier runs say about a batch.
 
-use super::log::{LogCut, show};
+use super::print::{LogCut, show};
 use crate::cli::args::Common;
 use crate::cli::run::execute::command_line;
 use crate::cli::runs::broken;

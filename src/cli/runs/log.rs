@@ -9,16 +9,16 @@ use crate::cli::runs::args::LogArgs;
 use crate::cli::runs::decode::reader_of;
 use crate::cli::runs::history::{is_alive, journal, meant, state};
 use crate::cli::runs::place::{AttemptPlace, RunPlace};
+use crate::cli::runs::print::{LogCut, show};
 use crate::cli::runs::{batch, broken};
 use crate::engine::{AttemptRow, EventKind, RunKind, RunRow, RunState, RunSummary};
 use crate::exit::Exit;
 use crate::journal::{Journal, Lease, RunLock};
 use crate::plan::Outline;
-use crate::report::{Console, Paint, next_of_part, print_bytes, print_error};
+use crate::report::{Console, Paint, next_of_part, print_error};
 use crate::source::Diagnostic;
 use crate::world::World;
 use serde_json::json;
-use std::io::{Error, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,29 +26,6 @@ use std::time::Duration;
 const TAIL: u64 = 4 << 10;
 /// The interval at which a log that is followed is read.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// Why a log is not shown to its end.
-pub(in crate::cli) enum LogCut {
-    /// The reader has gone away, as `head` does.
-    ReaderGone,
-    /// There is an error.
-    Failed(Diagnostic),
-}
-
-impl From<Diagnostic> for LogCut {
-    fn from(error: Diagnostic) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// Prints bytes unchanged.
-pub(super) fn show(bytes: &[u8]) -> Result<(), LogCut> {
-    match print_bytes(bytes) {
-        Ok(()) => Ok(()),
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Err(LogCut::ReaderGone),
-        Err(error) => Err(LogCut::Failed(no_output(&error))),
-    }
-}
 
 /// Carries out `runs log`.
 pub(super) fn log(world: &World, common: &Common, args: &LogArgs, as_json: bool) -> Answered {
@@ -344,11 +321,6 @@ fn pass_on(journal: &Journal, (path, offset): &mut (PathBuf, u64)) -> Result<(),
         *offset += piece.len() as u64;
         show(&piece)?;
     }
-}
-
-fn no_output(error: &Error) -> Diagnostic {
-    Diagnostic::error("runs/output", format!("cannot write to standard output: {error}"))
-        .help("the log contains the rest")
 }
 
 fn no_attempt(run: i64, place: Option<AttemptPlace>, attempts: &[AttemptRow]) -> Diagnostic {

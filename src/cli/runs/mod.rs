@@ -6,6 +6,7 @@ pub(super) mod decode;
 pub(super) mod history;
 pub(super) mod log;
 pub(in crate::cli) mod place;
+pub(in crate::cli) mod print;
 
 use crate::agent::fill;
 use crate::chain::parse_duration;

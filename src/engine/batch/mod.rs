@@ -2,10 +2,12 @@
 
 mod event;
 mod state;
+mod task;
 mod tries;
 mod unit_part;
 
 pub use event::{BatchEvent, BatchFacts, BatchTask};
-pub use state::{BatchState, MOST_LOST, TaskOfBatch, TaskPlace, Trial, UnitOfBatch};
+pub use state::{BatchState, MOST_LOST, Trial, UnitOfBatch};
+pub use task::{TaskOfBatch, TaskPlace};
 pub use tries::{ChoiceOfTask, ChoicePlace, TriesNeed, TryOfTask, TryPlace};
 pub use unit_part::UnitPart;

@@ -1,6 +1,7 @@
 //! The state of a batch, as a fold of its events.
 
-use super::event::{BatchEvent, BatchFacts, BatchTask};
+use super::event::{BatchEvent, BatchFacts};
+use super::task::{TaskOfBatch, TaskPlace};
 use super::tries::{ChoiceOfTask, ChoicePlace, TryOfTask};
 use crate::engine::{Event, EventKind, RunOutcome};
 use indexmap::IndexMap;
@@ -8,66 +9,6 @@ use std::collections::BTreeMap;
 
 /// How many workers of one unit may be lost before it counts as failed.
 pub const MOST_LOST: u32 = 3;
-
-/// Where a task of a batch is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TaskPlace {
-    /// It waits to be begun, or to be continued after it was sent back.
-    Waiting,
-    /// A lane works on it.
-    AtWork,
-    /// Several tries are made at it, until one of them is chosen.
-    Trying,
-    /// Its worker was interrupted or lost. Another one continues its work.
-    Interrupted,
-    /// Its run has ended without success.
-    Unsuccessful(Option<RunOutcome>),
-    /// Its chain is complete, and its work waits to land.
-    Ready,
-    /// Its work is merged into the line, and is being verified.
-    OnTrial,
-    /// Its work has landed, as this commit.
-    Landed(String),
-    /// It conflicts with what has landed, in these files, and is sent back next.
-    Conflicted(Vec<String>),
-    /// It failed its verification alone, and is sent back next.
-    Red,
-    /// The batch does not work on it any more, for this reason.
-    Stopped(String),
-}
-
-/// A task of a batch.
-#[derive(Debug, Clone, PartialEq)]
-pub struct TaskOfBatch {
-    /// What was known of it when the batch began.
-    pub facts: BatchTask,
-    /// Where it is.
-    pub place: TaskPlace,
-    /// The number of its unit, from 1: each time that it is sent back adds one. 0 before the first.
-    pub turn: u32,
-    /// The commit that its work is compared with; `None` for the last one of the line when it begins.
-    pub base: Option<String>,
-    /// The commit with which its work begins, if it is not `base`.
-    pub start: Option<String>,
-    /// The commit with its work, once its chain is complete.
-    pub work: Option<String>,
-    /// How often it was rejected, as far as the batch knows.
-    pub rejections: u32,
-    /// How often it was sent back.
-    pub sent_back: u32,
-    /// How many workers of its unit were lost since the batch began or resumed.
-    pub lost: u32,
-    /// When its chain was complete, as a number that increases.
-    ready: u64,
-    /// Its runs, in order.
-    pub runs: Vec<i64>,
-    /// With `--tries`: the tries at it.
-    pub tries: Vec<TryOfTask>,
-    /// The choice among its tries.
-    pub choice: ChoiceOfTask,
-    /// The number of the try that was chosen.
-    pub chosen: Option<u32>,
-}
 
 /// A unit that was begun.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,27 +33,6 @@ pub struct UnitOfBatch {
     pub at_work: bool,
     /// What its worker said last, if it failed.
     pub error: Option<String>,
-}
-
-impl TaskOfBatch {
-    /// A lane begins with a unit of this task, or continues it `again`.
-    fn unit_started(&mut self, try_number: Option<u32>, is_choice: bool, run: i64, (base, again): (&str, bool)) {
-        self.base.get_or_insert_with(|| base.to_string());
-        if !again {
-            self.runs.push(run);
-        }
-        match try_number {
-            _ if is_choice => self.choice_started(again),
-            Some(number) if self.chosen.is_none() => self.try_started(number, run, again),
-            _ => {
-                self.place = TaskPlace::AtWork;
-                if !again {
-                    self.turn += 1;
-                    self.lost = 0;
-                }
-            }
-        }
-    }
 }
 
 impl UnitOfBatch {

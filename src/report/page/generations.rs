@@ -1,8 +1,8 @@
 //! Plots of an evaluation: the score, the cost and the length of the prompt over its generations, or its columns.
 
 use super::Document;
-use super::html::section;
 use super::plots::{Plot, drawn, whole};
+use super::section::section;
 use crate::engine::EvalLedger;
 use crate::report::format::{seconds, thousands};
 use crate::report::text::evaluation::name_of;

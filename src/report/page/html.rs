@@ -8,8 +8,9 @@ use crate::report::page::lanes::BatchPage;
 use crate::report::page::overview::{overview, overview_rows, sum_line};
 use crate::report::page::patch::by_file;
 use crate::report::page::plots::plotted;
+use crate::report::page::section::section;
 use crate::report::page::timeline::{TimelineAttempt, TimelineRow, timeline};
-use crate::report::page::{AttemptTexts, Document, cases, findings, heading, origin, title};
+use crate::report::page::{AttemptTexts, Document, cases, findings, generations, heading, origin, title};
 use crate::report::paint::printable;
 use crate::report::text::history::state_label;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
@@ -151,7 +152,7 @@ fn run_parts(document: &Document<'_>, prefix: &str) -> Markup {
                 }
             }
         }))
-        (plotted(document, prefix))
+        (generations::plotted(document, prefix).unwrap_or_else(|| plotted(document, prefix)))
         (section(prefix, "timeline", "What happened", &happened(&rows, prefix)))
         (section(prefix, "steps", "Steps", &steps(document)))
         @if let Some(cases) = cases(document) {
@@ -164,19 +165,6 @@ fn run_parts(document: &Document<'_>, prefix: &str) -> Markup {
                 div class="papers" { @for paper in papers { (folded(document, paper, prefix)) } }
             }
         }))
-    }
-}
-
-/// Returns a section of the page, labelled by its heading. With several runs on a page it is no landmark, because each
-/// run has the same sections; the run is one.
-pub(super) fn section(prefix: &str, name: &str, title: &str, content: &Markup) -> Markup {
-    let id = format!("{prefix}{name}");
-    html! {
-        @if prefix.is_empty() {
-            section aria-labelledby=(id) { h2 id=(id) { (title) } (content) }
-        } @else {
-            div { h3 id=(id) { (title) } (content) }
-        }
     }
 }
 

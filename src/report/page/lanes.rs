@@ -1,6 +1,6 @@
 //! A batch as a part of the report: its tasks, its lanes over time, and what happened.
 
-use super::html::section;
+use super::section::section;
 use crate::engine::{BatchEvent, BatchState, Event, EventKind, RunState, TaskPlace};
 use crate::report::format::{first_line, seconds, time_of_day};
 use crate::report::paint::{Paint, printable};

@@ -1,6 +1,7 @@
 //! A run as a document: its timeline, findings and transcripts, as data for the HTML, Markdown and JUnit reports.
 
 mod backends;
+mod document;
 mod generations;
 pub(super) mod html;
 pub(super) mod junit;
@@ -8,12 +9,13 @@ mod lanes;
 mod overview;
 mod patch;
 mod plots;
+mod section;
 mod timeline;
 
+pub use document::{AttemptTexts, Document};
 pub use lanes::BatchPage;
 
-use crate::engine::{At, CaseResult, EvalLedger, Event, FileChange, RunSummary, State, Sum, Totals};
-use crate::plan::Outline;
+use crate::engine::{CaseResult, EvalLedger, Event, State, Sum, Totals};
 use crate::report::closing::{cost_cell, tokens_cell};
 use crate::report::format::{local_time, rework_label, seconds};
 use crate::report::page::overview::{Fact, OverviewRow, overview, overview_rows, sum_line};
@@ -24,50 +26,6 @@ use crate::source::counted;
 use crate::verdict::FindingRow;
 use std::collections::HashMap;
 use std::fmt::Write;
-
-/// A run, with everything that the report shows of it.
-#[derive(Debug)]
-pub struct Document<'a> {
-    /// The summary of the run.
-    pub summary: &'a RunSummary,
-    /// The outline of its plan.
-    pub outline: &'a Outline,
-    /// Its events, in order.
-    pub events: &'a [Event],
-    /// Why it ended, as one line.
-    pub reason: &'a str,
-    /// Whether its process is alive.
-    pub at_work: bool,
-    /// The command line that resumes it.
-    pub resume: &'a str,
-    /// Of a run of a batch: what a person can do about it; empty for nothing.
-    pub part: Option<&'a str>,
-    /// The files that it changed; `None` if there were no snapshots.
-    pub changes: Option<&'a [FileChange]>,
-    /// These changes as a patch; empty if there are none or they are not shown.
-    pub patch: &'a str,
-    /// The prompts and the output of its attempts.
-    pub papers: &'a [AttemptTexts],
-}
-
-/// The prompt and the output of an attempt.
-#[derive(Debug)]
-pub struct AttemptTexts {
-    /// Its prompt; empty if it had none.
-    pub prompt: String,
-    /// Its output, decoded.
-    pub output: String,
-    /// Its standard error, decoded.
-    pub errors: String,
-    /// The directory that has the full texts.
-    pub folder: String,
-    /// The attempt.
-    pub at: At,
-    /// Whether a text was truncated because it is too long.
-    pub cut: bool,
-    /// What has been lost of the texts: `stdout.log holds 0 of 12 bytes`.
-    pub missing: Option<String>,
-}
 
 /// Returns the table of the cases of an evaluation; `None` for other runs.
 pub(in crate::report) fn cases(document: &Document<'_>) -> Option<String> {

@@ -2,8 +2,7 @@
 //! to them has the same numbers.
 
 use super::Document;
-use super::generations;
-use super::html::section;
+use super::section::section;
 use crate::engine::{At, AttemptOutcome, EventKind, Finished};
 use crate::report::format::{seconds, thousands};
 use maud::{Markup, html};
@@ -150,9 +149,6 @@ fn plots(unit: &str, bars: &[&[PlotPart]]) -> Vec<Plot> {
 
 /// Returns the section with the plots; empty if they would say nothing.
 pub(super) fn plotted(document: &Document<'_>, prefix: &str) -> Markup {
-    if let Some(generations) = generations::plotted(document, prefix) {
-        return generations;
-    }
     let (unit, parts) = match rounds(document) {
         rounds if rounds.len() > 1 => ("round", rounds),
         _ => ("attempt", attempts(document)),

@@ -135,10 +135,11 @@ impl Screen {
         self.pieces < CHUNKS
     }
 
-    /// Returns a buffer of [`CHUNK`] bytes for the next piece.
+    /// Returns an empty buffer with room for [`CHUNK`] bytes, for the next piece.
     pub fn buffer(&mut self) -> Vec<u8> {
         let mut buffer = self.spare.pop().unwrap_or_default();
-        buffer.resize(CHUNK, 0);
+        buffer.clear();
+        buffer.reserve(CHUNK);
         buffer
     }
 

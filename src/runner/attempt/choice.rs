@@ -1,13 +1,14 @@
 //! How the next attempt of a step is started: which of its backends and models runs it, and whether it continues the
 //! session of the attempt before.
 
+use super::choices::LastSession;
+use super::output::AttemptTrace;
 use crate::agent::ErrorClass;
 use crate::engine::{At, Exit, Feedback, Finished, Input, Preparation, UsageLimit};
 use crate::journal::JournalError;
 use crate::plan::PlannedStep;
 use crate::runner::driver::Driver;
 use jiff::Timestamp;
-use std::collections::HashMap;
 use std::time::Duration;
 
 /// The longest rest of a usage limit that is waited for although another backend is free.
@@ -18,39 +19,6 @@ const UNKNOWN_END: Duration = Duration::from_mins(15);
 const PATIENT: u32 = 2;
 /// The most tokens of a session that is continued: a longer one costs more than it saves.
 const LONGEST_SESSION: u64 = 100_000;
-
-/// What is remembered for the choice between attempts. It is lost with the process, and then everything is tried again.
-#[derive(Debug, Default)]
-pub(in crate::runner) struct Choices {
-    /// When the usage limits of backends end.
-    limited: HashMap<String, Timestamp>,
-    /// How often in a row a backend has reached a limit without a known end.
-    in_a_row: HashMap<String, u32>,
-    /// The last session of each step.
-    sessions: HashMap<u32, LastSession>,
-}
-
-/// The session of a step's last attempt.
-#[derive(Debug, Clone)]
-struct LastSession {
-    id: String,
-    /// The variant that ran it.
-    variant: u32,
-    ended: Timestamp,
-    /// The tokens of its last request, or, if that is not known, of all of them.
-    tokens: u64,
-    /// Whether it ended by itself and without an error.
-    is_whole: bool,
-}
-
-/// What an attempt's output shows of its work.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::runner) struct AttemptTrace {
-    /// The tokens of its last request, if they are reported.
-    pub(in crate::runner) last_request: Option<u64>,
-    /// Whether it has said anything, or called a tool.
-    pub(in crate::runner) spoke: bool,
-}
 
 /// What was chosen for an attempt.
 pub(in crate::runner) struct Chosen<'p> {

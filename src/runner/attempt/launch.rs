@@ -3,7 +3,7 @@
 use super::{Attempt, AttemptOutput, Chosen};
 use crate::agent::EVALUATION_SCHEMA;
 use crate::engine::{At, Effect, Feedback, Input, Notice};
-use crate::journal::Caller;
+use crate::journal::{Caller, JournalError};
 use crate::marker::count_lines;
 use crate::plan::{Kind, PlannedStep};
 use crate::proc::{AgentPipes, Launch, LifelineHandle, SpawnError};
@@ -47,7 +47,7 @@ impl Driver<'_> {
         self.look_at_templates()?;
         self.take_messages()?;
         let AttemptPrompt { words: told, prompt: whole, appended } = match self.attempt_prompt(
-            &self.with_its_template(step),
+            &self.templates.with_its_template(step),
             at,
             feedback,
             (&folder, &token),
@@ -161,5 +161,15 @@ impl Driver<'_> {
         let told = told.map(|(tree, passed)| format!("{tree} {}", if *passed { "passed" } else { "failed" }));
         let told = told.map(|words| (DIAGNOSIS.into(), words.into()));
         inherited.chain(set).chain(told).chain([("PWD".into(), self.context.root.into())]).collect()
+    }
+
+    /// Reports templates that were edited since the previous attempt.
+    fn look_at_templates(&mut self) -> Result<(), JournalError> {
+        if self.lane.is_none()
+            && let Some(edited) = self.templates.look(&self.context)
+        {
+            self.take(edited)?;
+        }
+        Ok(())
     }
 }

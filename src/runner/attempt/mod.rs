@@ -1,6 +1,7 @@
 //! One attempt, from its spawn to its sweep: the `select!` over everything that can happen in between.
 
 mod choice;
+mod choices;
 mod launch;
 mod output;
 mod stream;
@@ -9,10 +10,12 @@ use crate::engine::{Effect, Exit, Finished, Input, Leftover, Sig, Timer};
 use crate::journal::{AttemptFolder, JournalError, WorkFile};
 use crate::proc::{AgentPipes, GivenUp, LifelineHandle, LifelineReport, end_survivors, is_busy};
 use crate::runner::context::Failure;
-use crate::runner::driver::{Driver, written};
+use crate::runner::driver::{BEAT, Driver};
+use crate::runner::flush::{sleep, written};
 use crate::runner::inspect::AttemptBaseline;
 use crate::runner::signals::ReceivedSignal;
-pub(in crate::runner) use choice::{AttemptTrace, Choices, Chosen};
+pub(in crate::runner) use choice::Chosen;
+pub(in crate::runner) use choices::Choices;
 pub(in crate::runner) use output::AttemptOutput;
 pub use output::LONGEST_ANSWER;
 use rustix::io::Errno;
@@ -25,9 +28,6 @@ use tokio::time::{Instant, sleep_until};
 const DRAIN: Duration = Duration::from_millis(100);
 /// How many bytes are still read after that time: more than a pipe can hold. A process that writes more is a daemon.
 const DRAIN_BYTES: usize = 1 << 20;
-
-/// How often the run's working time is saved, and messages from people are read.
-pub(in crate::runner) const BEAT: Duration = Duration::from_secs(1);
 
 /// An attempt in progress.
 pub(in crate::runner) struct Attempt<'a> {
@@ -364,14 +364,6 @@ impl<'a> Attempt<'a> {
         }
         driver.context.journal.sync_before(self.folder)?;
         Ok(driver.take(Input::Exited { exit, finished: Box::new(finished), verdict: said })?)
-    }
-}
-
-/// Sleeps until the given time, or forever if there is none.
-pub(in crate::runner) async fn sleep(until: Option<Instant>) {
-    match until {
-        Some(until) => sleep_until(until).await,
-        None => std::future::pending().await,
     }
 }
 

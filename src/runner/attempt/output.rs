@@ -1,6 +1,5 @@
 //! The output side of one attempt: its streams, its scanner or reader, its logs, and what is shown of it.
 
-use super::AttemptTrace;
 use super::stream::{Got, StreamLog};
 use crate::agent::{ErrorClass, ForeignOutput, Format, Reader, Report, Usage};
 use crate::chain::OutputRules;
@@ -26,6 +25,15 @@ enum Shown {
     Nothing,
     Line,
     PartOfALine,
+}
+
+/// What an attempt's output shows of its work.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::runner) struct AttemptTrace {
+    /// The tokens of its last request, if they are reported.
+    pub(in crate::runner) last_request: Option<u64>,
+    /// Whether it has said anything, or called a tool.
+    pub(in crate::runner) spoke: bool,
 }
 
 /// The output side of one attempt.

@@ -40,9 +40,8 @@ impl StreamLog {
     /// Returns the last bytes of the log, up to this many.
     pub(in crate::runner) fn tail(&self, most: u64) -> Vec<u8> {
         let from = self.bytes().saturating_sub(most);
-        let mut tail = vec![0; usize::try_from(self.bytes() - from).unwrap_or(0)];
-        let length = self.log.read_back(from, &mut tail);
-        tail.truncate(length);
+        let mut tail = Vec::with_capacity(usize::try_from(self.bytes() - from).unwrap_or(0));
+        self.log.read_back(from, &mut tail);
         tail
     }
 
@@ -55,11 +54,12 @@ impl StreamLog {
             return tail;
         }
         let (mut fences, mut open) = (Fences::default(), Vec::new());
-        let mut piece = vec![0; CHUNK];
+        let mut piece = Vec::with_capacity(CHUNK);
         let mut offset = 0;
         while offset < from {
-            let length = self.log.read_back(offset, &mut piece);
-            let length = length.min(usize::try_from(from - offset).unwrap_or(length));
+            piece.clear();
+            self.log.read_back(offset, &mut piece);
+            let length = piece.len().min(usize::try_from(from - offset).unwrap_or(usize::MAX));
             if length == 0 {
                 break;
             }
@@ -95,12 +95,11 @@ impl StreamLog {
         observer: &mut dyn Observer,
     ) -> Result<(Got, Vec<u8>), JournalError> {
         let mut piece = observer.buffer();
-        let got = match pipe.try_read(&mut piece) {
+        let got = match pipe.try_read_buf(&mut piece) {
             Ok(length @ 1..) => Got::Bytes(length),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => Got::Nothing,
             _ => Got::End,
         };
-        piece.truncate(if let Got::Bytes(length) = got { length } else { 0 });
         self.open &= got != Got::End;
         self.log.append(&piece)?;
         Ok((got, piece))
@@ -124,10 +123,10 @@ impl StreamLog {
     pub(in crate::runner) fn catch_up(&mut self, observer: &mut dyn Observer) {
         while let Some(offset) = self.behind.filter(|_| observer.is_ready()) {
             let mut piece = observer.buffer();
-            let length = self.log.read_back(offset, &mut piece);
-            piece.truncate(length);
+            self.log.read_back(offset, &mut piece);
+            let next = offset + piece.len() as u64;
+            self.behind = (!piece.is_empty() && next < self.bytes()).then_some(next);
             observer.output(self.stream, piece);
-            self.behind = (length == CHUNK).then_some(offset + length as u64);
         }
     }
 }

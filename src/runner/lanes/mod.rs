@@ -4,8 +4,9 @@
 pub(super) mod lane;
 
 use super::context::{Failure, RunContext};
-use super::driver::{drive_in_lane, written};
+use super::driver::drive_in_lane;
 use super::evidence::Transcripts;
+use super::flush::written;
 use super::recorder::Recorder;
 use super::signals::{ReceivedSignal, Signals};
 use crate::engine::{At, Event, LimitKind, NullObserver, Observer, RunOutcome, Sig};

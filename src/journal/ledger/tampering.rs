@@ -1,8 +1,8 @@
 //! Changes of the config by an agent that were not accepted: the next run must not trust them.
 
-use super::error::JournalError;
-use super::handle::Handle;
-use super::store::Journal;
+use crate::journal::error::JournalError;
+use crate::journal::handle::Handle;
+use crate::journal::store::Journal;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
