@@ -13,6 +13,9 @@ use std::sync::Arc;
 /// The largest file that is parsed, in bytes.
 pub(super) const LARGEST: usize = 1 << 20;
 
+/// Up to this many keys are compared with each other instead of hashed.
+const FEW: usize = 16;
+
 /// A value and its place.
 #[derive(Debug, Clone)]
 pub struct Node {
@@ -274,8 +277,10 @@ fn elements(raws: Vec<Raw<'_>>, source: &str, fallback: &Span) -> Vec<Node> {
     let mut nodes = Vec::new();
     for raw in raws {
         let is_scalar = !matches!(raw, Raw::List(_) | Raw::Object(_));
-        let own = end.and_then(|end| scalar_after(source, end, b',')).filter(|_| is_scalar);
-        let is_known = own.is_some() || matches!(raw, Raw::Text(Cow::Borrowed(_)));
+        // The place of a string without escapes is that of the slice itself.
+        let is_slice = matches!(raw, Raw::Text(Cow::Borrowed(_)));
+        let own = end.filter(|_| is_scalar && !is_slice).and_then(|end| scalar_after(source, end, b','));
+        let is_known = own.is_some() || is_slice;
         let node = place(raw, source, own.unwrap_or_else(|| fallback.clone()));
         end = is_known.then_some(node.span.end);
         nodes.push(node);
@@ -284,6 +289,14 @@ fn elements(raws: Vec<Raw<'_>>, source: &str, fallback: &Span) -> Vec<Node> {
 }
 
 fn mark_duplicates(members: &mut [Member]) {
+    if members.len() <= FEW {
+        for index in 1..members.len() {
+            let (before, after) = members.split_at_mut(index);
+            let first = before.iter().find(|member| member.key == after[0].key);
+            after[0].duplicates = first.map(|first| first.key_span.clone());
+        }
+        return;
+    }
     let mut first: HashMap<String, Span> = HashMap::new();
     for member in members {
         member.duplicates = first.get(&member.key).cloned();
@@ -296,7 +309,9 @@ fn member(key: Cow<'_, str>, raw: Raw<'_>, source: &str, fallback: &Span) -> Mem
         Cow::Borrowed(slice) => span_in(source, slice),
         Cow::Owned(_) => None,
     };
-    let scalar = own.as_ref().and_then(|span| scalar_after(source, span.end, b':'));
+    // The place of a string without escapes is that of the slice itself; a list or an object has that of its key.
+    let needs_place = !matches!(raw, Raw::Text(Cow::Borrowed(_)) | Raw::List(_) | Raw::Object(_));
+    let scalar = own.as_ref().filter(|_| needs_place).and_then(|span| scalar_after(source, span.end, b':'));
     let key_span = own.unwrap_or_else(|| fallback.clone());
     Member {
         key: key.into_owned(),

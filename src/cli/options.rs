@@ -91,3 +91,12 @@ impl RunOptions {
         Overrides { backend, model, profile, scope, base, ..bounds.overrides() }
     }
 }
+
+/// The options of a run that restores these.
+impl From<Overrides> for RunOptions {
+    fn from(overrides: Overrides) -> Self {
+        let Overrides { timeout, permissions, backend, model, idle_timeout, limits, profile, scope, base } = overrides;
+        let bounds = BoundOptions { timeout, idle_timeout, permissions, limit: limits };
+        Self { bounds, backend, model, profile, scope, base, accept_changes: false }
+    }
+}

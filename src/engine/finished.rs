@@ -89,11 +89,12 @@ impl Unknown {
             AttemptOutcome::Unavailable { reason } => {
                 !matches!(reason, WaitReason::Machine | WaitReason::Start | WaitReason::Session)
             }
-            _ => !finished.error_class.is_some_and(ErrorClass::is_permanent),
+            _ => !finished.agent.error_class.is_some_and(ErrorClass::is_permanent),
         };
         // Without tokens there is no cost.
         let is_priced = |tokens: Tokens| tokens.cost_usd.is_some() || tokens.total() == 0;
-        let unknown = Self { tokens: finished.tokens.is_none(), cost: !finished.tokens.is_some_and(is_priced) };
+        let unknown =
+            Self { tokens: finished.agent.tokens.is_none(), cost: !finished.agent.tokens.is_some_and(is_priced) };
         if worked && accounting.is_some() { unknown } else { Self::default() }
     }
 
@@ -117,7 +118,7 @@ pub struct UsageLimit {
     pub free: Option<String>,
 }
 
-/// What is known about an attempt that has ended.
+/// What is known about an attempt that has ended. In an event, all of it is one object.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -135,6 +136,39 @@ pub struct Finished {
     /// What happened to the attempt's lifeline, if it was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifeline: Option<String>,
+    /// The tree with which the attempt ended, as the ID of a git tree in forkhestra's own store. Absent if no snapshot
+    /// was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    /// In a loop, a digest of the working tree and of the agent's last output. Equal digests mean that nothing changed.
+    pub fingerprint: Option<String>,
+    /// Why it could not start, or the error that its program reported.
+    pub error: Option<String>,
+    /// What is known of an agent; the default for a check.
+    #[serde(flatten)]
+    pub agent: FinishedAgent,
+    /// What is known of a check; the default for an agent.
+    #[serde(flatten)]
+    pub check: FinishedCheck,
+}
+
+impl From<FinishedAgent> for Finished {
+    fn from(agent: FinishedAgent) -> Self {
+        Self { agent, ..Self::default() }
+    }
+}
+
+impl From<FinishedCheck> for Finished {
+    fn from(check: FinishedCheck) -> Self {
+        Self { check, ..Self::default() }
+    }
+}
+
+/// What is known about the attempt of an agent.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FinishedAgent {
     /// A line that contained the marker but did not count, for example because of other words on it.
     pub near_miss: Option<String>,
     /// The tokens and the cost, if they were reported.
@@ -149,28 +183,17 @@ pub struct Finished {
     pub lost_session: Option<String>,
     /// Tools that the agent was not permitted to use.
     pub denials: Vec<String>,
-    /// The error that its program reported.
-    pub error: Option<String>,
     /// The kind of that error.
     #[serde(default)]
     pub error_class: Option<ErrorClass>,
     /// The usage limit that ended the attempt.
     pub usage_limit: Option<UsageLimit>,
-    /// The tree with which the attempt ended, as the ID of a git tree in forkhestra's own store. Absent if no snapshot
-    /// was taken.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tree: Option<String>,
-    /// In a loop, a digest of the working tree and of the agent's last output. Equal digests mean that nothing changed.
-    pub fingerprint: Option<String>,
     /// For a worker in a group, whether it left the working tree unchanged.
     #[serde(default)]
     pub unchanged: Option<bool>,
     /// For a worker that reports that there is nothing to do, whether nothing has changed since the work began.
     #[serde(default)]
     pub untouched: bool,
-    /// For a failed check in a group, a digest of the working tree and of the check's errors.
-    #[serde(default)]
-    pub failure_digest: Option<String>,
     /// A worker's answers to findings.
     #[serde(default)]
     pub answers: Vec<Answer>,
@@ -187,6 +210,22 @@ pub struct Finished {
     /// Descriptions of files that determine what is built and tested, and that have changed since the work began.
     #[serde(default)]
     pub touched: Vec<String>,
+    /// Tasks that a worker proposes.
+    #[serde(default)]
+    pub tasks: Vec<ProposedTask>,
+    /// The parts of that proposal that could not be read, one line each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<String>,
+}
+
+/// What is known about the attempt of a check.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FinishedCheck {
+    /// For a failed check in a group, a digest of the working tree and of the check's errors.
+    #[serde(default)]
+    pub failure_digest: Option<String>,
     /// For a failed check, a digest of each error, so that new errors can be distinguished from old ones.
     #[serde(default)]
     pub errors: Vec<String>,
@@ -196,10 +235,4 @@ pub struct Finished {
     /// The part of a built-in check that failed: `build`, `tests`, `lint`, `syntax check` or `the task's tests`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed_part: Option<String>,
-    /// Tasks that a worker proposes.
-    #[serde(default)]
-    pub tasks: Vec<ProposedTask>,
-    /// The parts of that proposal that could not be read, one line each.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unread: Vec<String>,
 }

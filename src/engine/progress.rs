@@ -1,7 +1,7 @@
 //! What follows an attempt: the next iteration, step or round, a wait, or the end of the run.
 
 use super::event::{At, Ending, EventKind, ExtraRounds, Feedback, FeedbackCause};
-use super::finished::{Finished, Leftover, Tokens, Unknown};
+use super::finished::{Finished, FinishedAgent, Leftover, Tokens, Unknown};
 use super::input::{Effect, Timer};
 use super::machine::Deliberation;
 use super::outcome::{AttemptOutcome, HumanNeeded, LimitKind, RunOutcome};
@@ -27,10 +27,10 @@ impl Deliberation<'_> {
         let accounting = self.step_as_run(at.step).and_then(PlannedStep::accounting);
         // If its end does not report what it used, its last usage report counts.
         let used = Some(self.state.spending()).filter(|tokens| *tokens != Tokens::default());
-        finished.tokens = finished.tokens.or(used);
-        finished.unknown = Unknown::of(accounting, &outcome, &finished);
-        let (marker, usage_limit) = (self.state.marker, finished.usage_limit.clone());
-        let permanent = finished.error_class.is_some_and(ErrorClass::is_permanent);
+        finished.agent.tokens = finished.agent.tokens.or(used);
+        finished.agent.unknown = Unknown::of(accounting, &outcome, &finished);
+        let (marker, usage_limit) = (self.state.marker, finished.agent.usage_limit.clone());
+        let permanent = finished.agent.error_class.is_some_and(ErrorClass::is_permanent);
         let kept = finished.clone();
         self.emit(EventKind::AttemptFinished { at: at.clone(), outcome: outcome.clone(), marker, finished });
         if outcome == AttemptOutcome::Completed {
@@ -113,8 +113,10 @@ impl Deliberation<'_> {
             let (marker, outcome) = (self.state.marker, AttemptOutcome::Interrupted);
             // What it had reported before our process died.
             let tokens = Some(self.state.spending()).filter(|tokens| *tokens != Tokens::default());
-            let mut finished = Finished { leftovers, tokens, ..Finished::default() };
-            finished.unknown = Unknown::of(self.step(at.step).and_then(PlannedStep::accounting), &outcome, &finished);
+            let agent = FinishedAgent { tokens, ..FinishedAgent::default() };
+            let mut finished = Finished { leftovers, agent, ..Finished::default() };
+            finished.agent.unknown =
+                Unknown::of(self.step(at.step).and_then(PlannedStep::accounting), &outcome, &finished);
             self.emit(EventKind::AttemptFinished { at, outcome, marker, finished });
         }
     }

@@ -354,37 +354,37 @@ impl State {
 
     fn attempt_finished(&mut self, at: &At, outcome: &AttemptOutcome, finished: &Finished) {
         self.phase = Phase::Idle;
-        if finished.unknown.cost {
-            self.estimated += f64_of(finished.tokens.unwrap_or_default().total()) * self.rate();
+        if finished.agent.unknown.cost {
+            self.estimated += f64_of(finished.agent.tokens.unwrap_or_default().total()) * self.rate();
         }
         self.spending = Tokens::default();
         if let Some(step) = nth(&mut self.steps, at.step) {
             let is_lost = *outcome == AttemptOutcome::Unavailable { reason: WaitReason::Session };
             step.session = if is_lost { SessionState::Lost } else { SessionState::New };
-            step.worked |= finished.tokens.is_some_and(|tokens| tokens.total() > 0);
+            step.worked |= finished.agent.tokens.is_some_and(|tokens| tokens.total() > 0);
         }
         if !outcome.counts() {
             if outcome.waits_for().is_some() {
-                self.waits.not_counted(finished.tokens.is_some_and(|tokens| tokens.total() > 0));
+                self.waits.not_counted(finished.agent.tokens.is_some_and(|tokens| tokens.total() > 0));
             }
             // It does not count as an iteration, because it will be repeated.
             self.charged = self.charged.saturating_sub(1);
             return;
         }
         self.waits = Waits::default();
-        self.ledger.answered(&finished.answers);
-        if finished.guarded {
-            self.weakened = finished.weakened.iter().chain(&finished.touched).cloned().collect();
-            self.voided.clone_from(&finished.voided);
+        self.ledger.answered(&finished.agent.answers);
+        if finished.agent.guarded {
+            self.weakened = finished.agent.weakened.iter().chain(&finished.agent.touched).cloned().collect();
+            self.voided.clone_from(&finished.agent.voided);
         }
-        self.moved |= finished.unchanged == Some(false);
-        self.stood_still |= finished.unchanged == Some(true);
+        self.moved |= finished.agent.unchanged == Some(false);
+        self.stood_still |= finished.agent.unchanged == Some(true);
         let Some(step) = nth(&mut self.steps, at.step) else { return };
-        step.idle = finished.unchanged == Some(true);
-        if let Some(tests) = finished.tests_run {
+        step.idle = finished.agent.unchanged == Some(true);
+        if let Some(tests) = finished.check.tests_run {
             step.tests = Some((tests, step.tests.map_or(tests, |(_, most)| most.max(tests))));
         }
-        match &finished.failure_digest {
+        match &finished.check.failure_digest {
             Some(failure_digest) => {
                 step.trail.push(failure_digest.clone());
                 let more = step.trail.len().saturating_sub(TRAIL);

@@ -43,9 +43,9 @@ impl Sum {
         self.join(&Self {
             attempts: 1,
             took_ms: finished.took_ms,
-            spent: finished.tokens,
-            unknown_tokens: u32::from(finished.unknown.tokens),
-            unknown_cost: u32::from(finished.unknown.cost),
+            spent: finished.agent.tokens,
+            unknown_tokens: u32::from(finished.agent.unknown.tokens),
+            unknown_cost: u32::from(finished.agent.unknown.cost),
         });
     }
 
@@ -160,7 +160,7 @@ impl Totals {
                     at: at.clone(),
                     outcome: outcome.clone(),
                     marker: *marker,
-                    usage_limit: finished.usage_limit.clone(),
+                    usage_limit: finished.agent.usage_limit.clone(),
                 });
             }
             EventKind::VerdictGiven { verdict, converged, .. } => {
@@ -239,9 +239,9 @@ impl RunSummary {
         self.run = event.run;
         self.trees.evolve(&event.event);
         if let EventKind::AttemptFinished { finished, .. } = &event.event
-            && finished.guarded
+            && finished.agent.guarded
         {
-            self.weakened = finished.weakened.iter().chain(&finished.touched).cloned().collect();
+            self.weakened = finished.agent.weakened.iter().chain(&finished.agent.touched).cloned().collect();
         }
         self.ended.clone_from(&event.at);
         if let EventKind::RunStarted { chain, name, task, root, prompt, .. } = &event.event {

@@ -17,8 +17,8 @@ pub(super) const UNJUDGED: u32 = 5;
 impl Deliberation<'_> {
     /// Handles an attempt whose process succeeded: its verdict decides what follows.
     pub(super) fn completed(&mut self, at: At, said: Option<VerdictReading>, finished: &Finished) {
-        if !finished.tasks.is_empty() && self.plan.task.is_none() {
-            let (tasks, unread) = (finished.tasks.clone(), finished.unread.clone());
+        if !finished.agent.tasks.is_empty() && self.plan.task.is_none() {
+            let (tasks, unread) = (finished.agent.tasks.clone(), finished.agent.unread.clone());
             self.emit(EventKind::TasksProposed { at: at.clone(), tasks, unread });
         }
         match said {
@@ -39,7 +39,7 @@ impl Deliberation<'_> {
                 self.emit(EventKind::VerdictUnclear { at: at.clone(), reason: why, asked: 0 });
                 self.step_succeeded(at);
             }
-            _ if finished.unchanged == Some(true) && self.plan.submits(at.step) && self.state.retry == 0 => {
+            _ if finished.agent.unchanged == Some(true) && self.plan.submits(at.step) && self.state.retry == 0 => {
                 self.emit(EventKind::WorkUnchanged { at: at.clone() });
                 self.plan_attempt(at.step, at.iteration, 1);
             }
@@ -77,7 +77,7 @@ impl Deliberation<'_> {
             Some(group) => numbers().filter(is_worker).find(|other| self.group_of(*other) == Some(group)) == Some(step),
             None => true,
         };
-        finished.untouched && !rejected && !red && first
+        finished.agent.untouched && !rejected && !red && first
     }
 
     fn rejected(&mut self, at: At) {

@@ -386,7 +386,7 @@ impl JobSource for Questions<'_> {
                 if cut_off && evaluation(&message, self.context.suite.score_mode).is_err() {
                     return Ok(());
                 }
-                if evaluating.session.is_some() && evaluating.session == answer.finished.session {
+                if evaluating.session.is_some() && evaluating.session == answer.finished.agent.session {
                     return self.record_error(of, "evaluator_error: it answered in the executor's session".into());
                 }
                 let answer = stored(message, answer.finished);
@@ -431,8 +431,8 @@ pub(super) fn attempt_of(place: AnswerPlace) -> AnswerAttempt {
 
 /// An answer as it is stored.
 fn stored(said: String, finished: Finished) -> StoredAnswer {
-    let cost_usd = finished.tokens.and_then(|tokens| tokens.cost_usd);
-    StoredAnswer { said, session: finished.session, cost_usd, took_ms: Some(finished.took_ms) }
+    let cost_usd = finished.agent.tokens.and_then(|tokens| tokens.cost_usd);
+    StoredAnswer { said, session: finished.agent.session, cost_usd, took_ms: Some(finished.took_ms) }
 }
 
 /// Returns why there is no answer, in one line.

@@ -309,8 +309,8 @@ fn project(transaction: &Transaction<'_>, event: &Event, token: Option<&str>) ->
             let update = "UPDATE iterations SET outcome = ?4, took_ms = ?5, tokens = ?6, cost_usd = ?7
                           WHERE run = ?1 AND step = ?2 AND attempt = ?3";
             let outcome = serde_json::to_string(outcome).unwrap_or_default();
-            let tokens = finished.tokens.map(|tokens| tokens.total().cast_signed());
-            let cost = finished.tokens.and_then(|tokens| tokens.cost_usd);
+            let tokens = finished.agent.tokens.map(|tokens| tokens.total().cast_signed());
+            let cost = finished.agent.tokens.and_then(|tokens| tokens.cost_usd);
             let took = finished.took_ms.cast_signed();
             let row = params![event.run, at.step, at.attempt, outcome, took, tokens, cost];
             transaction.prepare_cached(update)?.execute(row)?;

@@ -153,28 +153,36 @@ struct CanonicalSteps<'a>(&'a Plan);
 
 impl Serialize for CanonicalSteps<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.steps.iter().map(|step| canonical(step, &self.0.root)))
+        serializer.collect_seq(self.0.steps.iter().map(|step| CanonicalStep(step, &self.0.root)))
     }
 }
 
-fn canonical(step: &PlannedStep, root: &Root) -> Value {
-    json!({
-        "name": step.name,
-        "check": step.is_check(),
-        "backend": match &step.kind { Kind::Agent { backend, .. } => json!(backend), Kind::Check { optional, .. } => json!(optional) },
-        "role": step.role(),
-        "evaluates": step.evaluates().map(|least| json!({ "least": least })),
-        "iterations": iterations(step),
-        "timeout": step.timeout.map(show_duration),
-        "idleTimeout": step.idle_timeout.map(show_duration),
-        "program": known_as(&step.program, root),
-        "format": step.format(),
-        "argv": arguments(step),
-        "set": environment(step)["set"],
-        "unset": step.env.unset,
-        "deliver": step.prompt.as_ref().map(|prompt| prompt.deliver),
-        "prompt": step.prompt.as_ref().map(prompt_json),
-    })
+struct CanonicalStep<'a>(&'a PlannedStep, &'a Root);
+
+impl Serialize for CanonicalStep<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self(step, root) = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("name", &step.name)?;
+        map.serialize_entry("check", &step.is_check())?;
+        match &step.kind {
+            Kind::Agent { backend, .. } => map.serialize_entry("backend", backend)?,
+            Kind::Check { optional, .. } => map.serialize_entry("backend", optional)?,
+        }
+        map.serialize_entry("role", &step.role())?;
+        map.serialize_entry("evaluates", &step.evaluates().map(|least| json!({ "least": least })))?;
+        map.serialize_entry("iterations", &iterations(step))?;
+        map.serialize_entry("timeout", &step.timeout.map(show_duration))?;
+        map.serialize_entry("idleTimeout", &step.idle_timeout.map(show_duration))?;
+        map.serialize_entry("program", &known_as(&step.program, root))?;
+        map.serialize_entry("format", &step.format())?;
+        map.serialize_entry("argv", &arguments(step))?;
+        map.serialize_entry("set", &SetVariables(step))?;
+        map.serialize_entry("unset", &step.env.unset)?;
+        map.serialize_entry("deliver", &step.prompt.as_ref().map(|prompt| prompt.deliver))?;
+        map.serialize_entry("prompt", &step.prompt.as_ref().map(prompt_json))?;
+        map.end()
+    }
 }
 
 /// Returns the name of a program in a digest: its path in the project, or else its file name.
@@ -201,7 +209,7 @@ pub(super) fn digests(step: &PlannedStep) -> Digests {
     let prompt = |prompt: &super::PlannedPrompt| json!([prompt.deliver, prompt_json(prompt)]);
     Digests {
         arguments: sha256(arguments(step).to_string()),
-        environment: sha256(environment(step).to_string()),
+        environment: sha256_json(&EnvironmentChanges(step)),
         prompt: step.prompt.as_ref().map(|said| sha256(prompt(said).to_string())),
     }
 }
@@ -223,15 +231,45 @@ fn arguments(step: &PlannedStep) -> Value {
     before.chain(own).chain(others).chain(continued).collect()
 }
 
-fn environment(step: &PlannedStep) -> Value {
-    let known = |segment: &Segment| match segment {
-        Segment::Late(Late::Step) => Segment::Text(step.number.to_string()),
-        Segment::Late(Late::MaxIterations) => Segment::Text(step.limit.most().to_string()),
-        segment => segment.clone(),
-    };
-    let known = |value: &[Segment]| value.iter().map(known).collect::<Vec<_>>();
-    let set: Vec<Value> = step.env.set.iter().map(|(name, value)| json!([name, pieces(&known(value))])).collect();
-    json!({ "set": set, "unset": step.env.unset })
+struct EnvironmentChanges<'a>(&'a PlannedStep);
+
+impl Serialize for EnvironmentChanges<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("set", &SetVariables(self.0))?;
+        map.serialize_entry("unset", &self.0.env.unset)?;
+        map.end()
+    }
+}
+
+/// The variables that a step sets, as pairs of a name and the pieces of its value.
+struct SetVariables<'a>(&'a PlannedStep);
+
+impl Serialize for SetVariables<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let step = self.0;
+        let known = |segment: &Segment| match segment {
+            Segment::Late(Late::Step) => Segment::Text(step.number.to_string()),
+            Segment::Late(Late::MaxIterations) => Segment::Text(step.limit.most().to_string()),
+            segment => segment.clone(),
+        };
+        let value = |value: &[Segment]| value.iter().map(known).map(Piece).collect::<Vec<_>>();
+        serializer.collect_seq(step.env.set.iter().map(|(name, segments)| (name, value(segments))))
+    }
+}
+
+/// A text or a late name, kept apart, so that a late name differs from the same text in braces.
+struct Piece(Segment);
+
+impl Serialize for Piece {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1))?;
+        match &self.0 {
+            Segment::Text(text) => map.serialize_entry("text", text)?,
+            Segment::Late(late) => map.serialize_entry("late", late.name())?,
+        }
+        map.end()
+    }
 }
 
 /// Returns the pieces of a prompt; with a template, also the known text around them.
@@ -245,11 +283,6 @@ fn prompt_json(prompt: &PlannedPrompt) -> Value {
     }
 }
 
-/// Keeps texts and late names apart, so that a late name differs from the same text in braces.
 fn pieces(segments: &[Segment]) -> Value {
-    let pieces = segments.iter().map(|segment| match segment {
-        Segment::Text(text) => json!({ "text": text }),
-        Segment::Late(late) => json!({ "late": late.name() }),
-    });
-    pieces.collect()
+    segments.iter().map(|segment| json!(Piece(segment.clone()))).collect()
 }

@@ -76,18 +76,18 @@ pub(super) struct Read {
 impl Read {
     /// Moves the facts into `finished`, and returns the decision for the engine.
     pub(super) fn into_finished(self, finished: &mut Finished) -> Option<VerdictReading> {
-        finished.answers = self.answers;
-        finished.unchanged = self.unchanged;
-        finished.untouched = self.untouched;
-        finished.failure_digest = self.failure_digest;
-        (finished.tasks, finished.unread) = (self.tasks, self.unread);
-        finished.guarded = self.guarded;
-        finished.voided = self.tampering.voided;
-        finished.weakened = self.tampering.weakened;
-        finished.touched = self.tampering.touched;
-        finished.tests_run = self.tests_run;
-        finished.failed_part = self.failed_part;
-        finished.errors = self.errors;
+        finished.agent.answers = self.answers;
+        finished.agent.unchanged = self.unchanged;
+        finished.agent.untouched = self.untouched;
+        finished.check.failure_digest = self.failure_digest;
+        (finished.agent.tasks, finished.agent.unread) = (self.tasks, self.unread);
+        finished.agent.guarded = self.guarded;
+        finished.agent.voided = self.tampering.voided;
+        finished.agent.weakened = self.tampering.weakened;
+        finished.agent.touched = self.tampering.touched;
+        finished.check.tests_run = self.tests_run;
+        finished.check.failed_part = self.failed_part;
+        finished.check.errors = self.errors;
         self.said
     }
 }

@@ -84,7 +84,7 @@ impl Follower {
                 if self.step(at).is_some_and(|step| step.role.is_none() && !step.optional) && fails(outcome) =>
             {
                 // Whatever an agent says, the host checks for itself.
-                let notes = match &finished.failed_part {
+                let notes = match &finished.check.failed_part {
                     Some(part) => format!("`{}`: {part} failed", at.name),
                     None => format!("`{}` failed", at.name),
                 };

@@ -126,7 +126,7 @@ fn shown(
         if let EventKind::AttemptFinished { at, finished, .. } = &event.event
             && let Some(attempt) = attempts.iter_mut().find(|row| (row.step, row.attempt) == (at.step, at.attempt))
         {
-            attempt.session.clone_from(&finished.session);
+            attempt.session.clone_from(&finished.agent.session);
         }
     }
     let summary = RunSummary::of(events);
@@ -180,7 +180,7 @@ fn backends_of_sessions(events: &[Event]) -> HashMap<String, String> {
             EventKind::AttemptPrepared { at, how } => drop(now.insert(at.step, how.backend.clone())),
             EventKind::AttemptFinished { at, finished, .. } => {
                 let backend = now.get(&at.step).cloned().flatten();
-                found.extend(finished.session.clone().zip(backend));
+                found.extend(finished.agent.session.clone().zip(backend));
             }
             _ => {}
         }

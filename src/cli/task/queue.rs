@@ -187,7 +187,7 @@ impl QueueProgress {
         for event in events {
             state.evolve(&event.event);
             if let EventKind::AttemptFinished { at, finished, .. } = &event.event
-                && finished.tokens.is_some_and(|tokens| tokens.total() > 0)
+                && finished.agent.tokens.is_some_and(|tokens| tokens.total() > 0)
             {
                 let step = outline.step(at.step);
                 self.logins.extend(step.and_then(|step| step.backend.clone()));
@@ -207,7 +207,7 @@ fn stops(exit: Exit, events: &[Event], is_of_the_whole: &dyn Fn(LimitKind) -> bo
     });
     let refused = events.iter().rev().find_map(|event| match &event.event {
         EventKind::AttemptFinished { outcome, finished, .. } => {
-            Some(finished.error_class == Some(ErrorClass::Credentials) && *outcome != AttemptOutcome::Completed)
+            Some(finished.agent.error_class == Some(ErrorClass::Credentials) && *outcome != AttemptOutcome::Completed)
         }
         _ => None,
     });

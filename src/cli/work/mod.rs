@@ -9,7 +9,7 @@ mod open;
 
 use crate::cli::args::{Common, ResumeArgs, RunArgs};
 use crate::cli::eval::{keep_answers, run_slice};
-use crate::cli::options::{BoundOptions, OutputArgs, RunOptions};
+use crate::cli::options::OutputArgs;
 use crate::cli::respond::{Answered, Stopped, answer};
 use crate::cli::run;
 use crate::context::TreeOrigin;
@@ -291,7 +291,6 @@ fn carry_out(
         return run_slice(world, common, slice, bundle.plan.as_ref(), bundle.overrides.clone());
     }
     let given = |word: &Option<String>| word.clone();
-    let overrides = bundle.overrides.clone();
     let args = RunArgs {
         words: bundle.vars.clone(),
         steps: given(&bundle.steps),
@@ -300,20 +299,7 @@ fn carry_out(
         prompt: bundle.choice.as_ref().map(|choice| choice.prompt.clone()),
         // On its own machine, a batch may have another config since it made the unit.
         made: bundle.plan.clone().filter(|_| common.keeper.is_some()),
-        options: RunOptions {
-            bounds: BoundOptions {
-                timeout: overrides.timeout,
-                idle_timeout: overrides.idle_timeout,
-                permissions: overrides.permissions,
-                limit: overrides.limits,
-            },
-            backend: overrides.backend,
-            model: overrides.model,
-            profile: overrides.profile,
-            scope: overrides.scope,
-            base: overrides.base,
-            accept_changes: false,
-        },
+        options: bundle.overrides.clone().into(),
         told,
         ..RunArgs::default()
     };

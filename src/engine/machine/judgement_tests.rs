@@ -114,7 +114,7 @@ fn attempt(seen: &mut Seen, plan: &Plan, step: &PlannedStep, deed: Deed) -> Vec<
     let Some(role) = step.role() else {
         seen.checks.insert(step.number, deed.code == 0);
         // A different tree each time, so that the group does not look like it is cycling.
-        finished.failure_digest = (deed.code != 0).then(|| format!("{} {}", seen.tree, seen.checks.len()));
+        finished.check.failure_digest = (deed.code != 0).then(|| format!("{} {}", seen.tree, seen.checks.len()));
         inputs.push(Input::Exited { exit, finished: Box::new(finished), verdict: None });
         return inputs;
     };
@@ -122,10 +122,12 @@ fn attempt(seen: &mut Seen, plan: &Plan, step: &PlannedStep, deed: Deed) -> Vec<
     match role {
         Role::Worker => {
             seen.tree += u32::from(deed.changes);
-            finished.unchanged = Some(!deed.changes);
-            finished.untouched = seen.tree == 0 && matches!(deed.says, Says::Skip);
-            seen.idle |=
-                finished.untouched && deed.code == 0 && !seen.rejected && seen.checks.values().all(|green| *green);
+            finished.agent.unchanged = Some(!deed.changes);
+            finished.agent.untouched = seen.tree == 0 && matches!(deed.says, Says::Skip);
+            seen.idle |= finished.agent.untouched
+                && deed.code == 0
+                && !seen.rejected
+                && seen.checks.values().all(|green| *green);
         }
         Role::Judge => {
             let grouped = plan.program.step_group[step.number - 1].is_some();

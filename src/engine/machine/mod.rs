@@ -5,7 +5,7 @@
 mod waiting;
 
 use super::event::{At, Ending, EventKind};
-use super::finished::{Finished, Tokens};
+use super::finished::{Finished, FinishedAgent, Tokens};
 use super::input::{Effect, Input, Timer};
 use super::outcome::{AttemptOutcome, Cut, Exit, LimitKind, RunOutcome, Sig, WaitReason};
 use super::state::{Phase, State};
@@ -105,7 +105,8 @@ impl Deliberation<'_> {
                 let error = Some("not started: another run has reached this usage limit".to_string());
                 // Nothing was used, which is not the same as an unknown use.
                 let tokens = Some(Tokens::default());
-                let finished = Finished { error, tokens, usage_limit: Some(limit), ..Finished::default() };
+                let agent = FinishedAgent { tokens, usage_limit: Some(limit), ..FinishedAgent::default() };
+                let finished = Finished { error, agent, ..Finished::default() };
                 self.attempt_over(outcome, finished, None);
             }
             // The agent's output may arrive before the report that its process has started.
@@ -141,7 +142,7 @@ impl Deliberation<'_> {
             }
             (Phase::Starting | Phase::Running, Input::Exited { exit, finished, verdict: said }) => {
                 // The program was given what was left of the cost limit, and stopped when it had used that up.
-                if finished.error_class == Some(ErrorClass::Turns)
+                if finished.agent.error_class == Some(ErrorClass::Turns)
                     && let Some(limit @ LimitKind::Cost) = self.limit_reached()
                     && going
                 {
@@ -259,7 +260,7 @@ impl Deliberation<'_> {
                     && self.is_judge(step)
                     && code != 0
                     && finished.error.is_none()
-                    && finished.usage_limit.is_none() =>
+                    && finished.agent.usage_limit.is_none() =>
             {
                 Some(VerdictReading::Unclear(Unclear::ExitCode { decision: verdict.decision, code }))
             }
@@ -278,12 +279,12 @@ impl Deliberation<'_> {
         // In a loop, a worker's `done` or `submit` has the same effect as the marker.
         let decided = matches!(said, Some(VerdictReading::Clear(_)));
         let done = (self.state.marker || decided) && self.in_loop();
-        if !finished.voided.is_empty() && self.state.ending.is_none() && !self.is_judge(step) {
+        if !finished.agent.voided.is_empty() && self.state.ending.is_none() && !self.is_judge(step) {
             return AttemptOutcome::Voided;
         }
         // A reject or a dispute counts, however the program ended.
         let objects = matches!(said, Some(VerdictReading::Clear(verdict)) if self.is_objection(step, verdict.decision));
-        let futile = finished.tokens.is_some_and(|tokens| tokens.total() > 0) && self.state.waits.is_futile();
+        let futile = finished.agent.tokens.is_some_and(|tokens| tokens.total() > 0) && self.state.waits.is_futile();
         let failed_verdict = matches!(said, Some(VerdictReading::Unclear(Unclear::ExitCode { .. })));
         match (self.state.ending, self.state.cut, exit) {
             (None, ..) if objects => AttemptOutcome::Completed,
@@ -295,7 +296,7 @@ impl Deliberation<'_> {
                 AttemptOutcome::Unavailable { reason: WaitReason::Start }
             }
             // It reported an outage of its service, so it was probably waiting for that.
-            (None, Some(Cut::Idle), _) if !futile && finished.error_class.is_some_and(ErrorClass::is_outage) => {
+            (None, Some(Cut::Idle), _) if !futile && finished.agent.error_class.is_some_and(ErrorClass::is_outage) => {
                 AttemptOutcome::Unavailable { reason: WaitReason::Service }
             }
             (None, Some(Cut::Idle | Cut::Start), _) => AttemptOutcome::Idle,
@@ -303,17 +304,17 @@ impl Deliberation<'_> {
             (None, None, Exit::Code(0)) if finished.error.is_none() && (done || !self.in_loop()) => {
                 AttemptOutcome::Completed
             }
-            _ if finished.usage_limit.as_ref().is_some_and(|limit| limit.resets_at.is_some() || !futile) => {
+            _ if finished.agent.usage_limit.as_ref().is_some_and(|limit| limit.resets_at.is_some() || !futile) => {
                 AttemptOutcome::Limited
             }
-            _ if finished.error_class == Some(ErrorClass::Credentials) && self.login_has_worked(step) => {
+            _ if finished.agent.error_class == Some(ErrorClass::Credentials) && self.login_has_worked(step) => {
                 AttemptOutcome::Unavailable { reason: WaitReason::Login }
             }
-            _ if finished.error_class.is_some_and(ErrorClass::is_outage) && !futile => {
+            _ if finished.agent.error_class.is_some_and(ErrorClass::is_outage) && !futile => {
                 AttemptOutcome::Unavailable { reason: WaitReason::Service }
             }
             // It was to continue a session, and has not said a word to its service.
-            (None, None, Exit::Code(_)) if self.state.continues(step) && finished.lost_session.is_some() => {
+            (None, None, Exit::Code(_)) if self.state.continues(step) && finished.agent.lost_session.is_some() => {
                 AttemptOutcome::Unavailable { reason: WaitReason::Session }
             }
             (None, None, Exit::Signal(signal)) => AttemptOutcome::Crashed { signal },

@@ -1,6 +1,6 @@
 //! Scripted tests of the machine, without any process.
 
-use super::super::finished::UsageLimit;
+use super::super::finished::{FinishedCheck, UsageLimit};
 use super::super::progress::RETRIES;
 use super::super::verdicts::ASKED;
 use super::*;
@@ -53,11 +53,11 @@ fn inputs(script: &str) -> Vec<Input> {
             'd' => says(verdict(Decided::Dispute)),
             's' => Input::Exited {
                 exit: Exit::Code(0),
-                finished: Box::new(Finished { untouched: true, ..Finished::default() }),
+                finished: Box::new(FinishedAgent { untouched: true, ..FinishedAgent::default() }.into()),
                 verdict: Some(verdict(Decided::Skip)),
             },
             'u' => says(VerdictReading::Unclear(Unclear::Nothing)),
-            'n' => ended(Finished { unchanged: Some(true), ..Finished::default() }),
+            'n' => ended(FinishedAgent { unchanged: Some(true), ..FinishedAgent::default() }.into()),
             _ => exit(1),
         });
     }
@@ -219,8 +219,8 @@ fn a_worker_that_changes_nothing_is_asked_once_more_and_then_judged() {
 #[test]
 fn a_check_that_fails_on_a_tree_and_with_errors_seen_before_stops_the_group() {
     let failure_digest = |mark: &str| {
-        let finished = Finished { failure_digest: Some(mark.into()), ..Finished::default() };
-        Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), verdict: None }
+        let check = FinishedCheck { failure_digest: Some(mark.into()), ..FinishedCheck::default() };
+        Input::Exited { exit: Exit::Code(1), finished: Box::new(check.into()), verdict: None }
     };
     let after = |marks: &[&str]| {
         let inputs = marks.iter().flat_map(|mark| [UP, exit(0), UP, failure_digest(mark)]);
@@ -354,7 +354,8 @@ fn an_outage_of_the_service_is_waited_out_with_growing_pauses_and_charges_nothin
 fn attempts_that_use_tokens_again_and_again_and_meet_the_same_error_count() {
     let paid = || {
         let (error, error_class) = (Some("x".into()), Some(ErrorClass::Network));
-        let finished = Finished { error, error_class, tokens: Some(tokens(9)), ..Finished::default() };
+        let agent = FinishedAgent { error_class, tokens: Some(tokens(9)), ..FinishedAgent::default() };
+        let finished = Finished { error, agent, ..Finished::default() };
         [
             UP,
             Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), verdict: None },
@@ -425,7 +426,8 @@ fn a_limit_ends_the_run_while_the_agent_runs_unless_its_marker_came_first() {
     let once = limited_plan("coder");
     assert_eq!(end(&once, [Input::Begin, UP, used.clone(), exit(0)]), RunOutcome::Succeeded, "it has said all");
     assert_eq!(end(&once, [Input::Begin, UP, used, failed(ErrorClass::Turns)]), reached(LimitKind::Cost));
-    let costly = Finished { tokens: Some(Tokens { cost_usd: Some(1.5), ..tokens(1) }), ..Finished::default() };
+    let tokens = Some(Tokens { cost_usd: Some(1.5), ..tokens(1) });
+    let costly = FinishedAgent { tokens, ..FinishedAgent::default() }.into();
     assert_eq!(end(&plan, [Input::Begin, UP, ended(costly)]), reached(LimitKind::Cost));
 }
 
@@ -445,7 +447,8 @@ fn waits(ran: &Ran) -> Vec<Duration> {
 }
 
 fn failed(class: ErrorClass) -> Input {
-    let finished = Finished { error: Some("x".into()), error_class: Some(class), ..Finished::default() };
+    let agent = FinishedAgent { error_class: Some(class), ..FinishedAgent::default() };
+    let finished = Finished { error: Some("x".into()), agent, ..Finished::default() };
     Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), verdict: None }
 }
 
@@ -455,8 +458,8 @@ fn tokens(input: u64) -> Tokens {
 
 fn limited(resets_in_ms: Option<u64>) -> Input {
     let usage_limit = Some(UsageLimit { resets_in_ms, ..UsageLimit::default() });
-    let finished = Finished { usage_limit, ..Finished::default() };
-    Input::Exited { exit: Exit::Code(1), finished: Box::new(finished), verdict: None }
+    let agent = FinishedAgent { usage_limit, ..FinishedAgent::default() };
+    Input::Exited { exit: Exit::Code(1), finished: Box::new(agent.into()), verdict: None }
 }
 
 pub(crate) mod laws;

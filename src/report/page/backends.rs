@@ -69,7 +69,7 @@ fn by_backend(document: &Document<'_>) -> Vec<(String, BackendSum)> {
                     sums.len() - 1
                 });
                 let sum = &mut sums[index].1;
-                let tokens = finished.tokens.unwrap_or_default();
+                let tokens = finished.agent.tokens.unwrap_or_default();
                 sum.attempts += 1;
                 sum.tokens = sum.tokens.saturating_add(tokens.total());
                 sum.is_partial |= tokens.cost_usd.is_none();
@@ -89,7 +89,7 @@ fn continued(document: &Document<'_>) -> Option<String> {
         match &event.event {
             EventKind::AttemptPrepared { at, how } if how.session.is_some() => drop(open.insert(at.step, how)),
             EventKind::AttemptFinished { at, finished, .. } if open.remove(&at.step).is_some() => {
-                let tokens = finished.tokens.unwrap_or_default();
+                let tokens = finished.agent.tokens.unwrap_or_default();
                 if tokens.total() == 0 {
                     lost += 1;
                     continue;

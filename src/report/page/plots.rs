@@ -38,14 +38,14 @@ impl PlotPart {
     fn add(&mut self, document: &Document<'_>, at: &At, outcome: &AttemptOutcome, finished: &Finished) {
         self.attempts += 1;
         self.took_ms = self.took_ms.saturating_add(finished.took_ms);
-        if let Some(tokens) = finished.tokens {
+        if let Some(tokens) = finished.agent.tokens {
             self.tokens = Some(self.tokens.unwrap_or(0).saturating_add(tokens.total()));
             self.cost = tokens.cost_usd.map(|cost| self.cost.unwrap_or(0.0) + cost).or(self.cost);
         }
         if outcome.counts() && document.outline.step(at.step).is_some_and(|step| step.check.is_some()) {
             // The output of a failed check may have no error that a reader knows.
             let failed = usize::from(*outcome != AttemptOutcome::Completed);
-            self.errors.insert(at.step, finished.errors.len().max(failed));
+            self.errors.insert(at.step, finished.check.errors.len().max(failed));
         }
     }
 }

@@ -98,8 +98,8 @@ pub(in crate::report) fn timeline(document: &Document<'_>) -> Vec<TimelineRow> {
                     took_ms: finished.took_ms,
                     from_ms,
                     to_ms: now.max(from_ms),
-                    tokens: finished.tokens.map(|tokens| tokens.total()),
-                    cost: finished.tokens.and_then(|tokens| tokens.cost_usd),
+                    tokens: finished.agent.tokens.map(|tokens| tokens.total()),
+                    cost: finished.agent.tokens.and_then(|tokens| tokens.cost_usd),
                 })));
                 if check && good == Some(false) {
                     rows.extend(

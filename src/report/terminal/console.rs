@@ -393,7 +393,7 @@ impl<'a> Console<'a> {
             facts.push("optional".into());
         }
         facts.push(seconds(finished.took_ms));
-        if let Some(tokens) = &finished.tokens {
+        if let Some(tokens) = &finished.agent.tokens {
             facts.push(amount(tokens.total(), "token"));
             facts.extend(tokens.cost_usd.map(|cost| format!("${cost:.2}")));
         }
@@ -406,8 +406,8 @@ impl<'a> Console<'a> {
             _ => (self.paint.sign("✗", "x"), Paint::bad),
         };
         if check.is_some() {
-            let before = self.errors.insert(at.step, finished.errors.clone());
-            facts.extend(before.and_then(|before| trend(&before, &finished.errors)));
+            let before = self.errors.insert(at.step, finished.check.errors.clone());
+            facts.extend(before.and_then(|before| trend(&before, &finished.check.errors)));
         }
         let mut text = format!("{} {label}: {}\n", paint(self.paint, sign), facts.join(", "));
         let mut note = |words: String| {
@@ -419,17 +419,17 @@ impl<'a> Console<'a> {
             let who = if is_ours { "" } else { "its program reports: " };
             note(format!("{who}{}", first_line(error)));
         }
-        if !finished.denials.is_empty() {
+        if !finished.agent.denials.is_empty() {
             let step = self.outline.step(at.step);
-            note(refused_words(&finished.denials, step.and_then(|step| step.allows.as_deref())));
+            note(refused_words(&finished.agent.denials, step.and_then(|step| step.allows.as_deref())));
         }
-        if let Some(line) = finished.near_miss.as_deref().filter(|_| !marker && check.is_none()) {
+        if let Some(line) = finished.agent.near_miss.as_deref().filter(|_| !marker && check.is_none()) {
             note(format!("the marker counts only on a line of its own, not in: {}", first_line(line)));
         }
-        if !finished.voided.is_empty() {
-            note(format!("it changed: {}", first_line(&finished.voided.join(", "))));
+        if !finished.agent.voided.is_empty() {
+            note(format!("it changed: {}", first_line(&finished.agent.voided.join(", "))));
         }
-        for words in finished.weakened.iter().chain(&finished.touched) {
+        for words in finished.agent.weakened.iter().chain(&finished.agent.touched) {
             note(first_line(words));
         }
         if let Some(words) = &finished.lifeline {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::chain::PromptSource;
 use crate::engine::FeedbackCause;
-use crate::engine::Leftover;
+use crate::engine::{FinishedAgent, Leftover};
 use crate::plan::tests::{planned, world};
 
 const CONFIG: &str = r#"{"checks": {"t": {"run": "cargo test"}}, "chains": {}}"#;
@@ -68,7 +68,11 @@ fn a_stopped_run() -> Vec<EventKind> {
             at(1, "coder", 1, 1),
             AttemptOutcome::Unfinished,
             false,
-            Finished { took_ms: 61_000, near_miss: near, tokens, ..Finished::default() },
+            Finished {
+                took_ms: 61_000,
+                agent: FinishedAgent { near_miss: near, tokens, ..FinishedAgent::default() },
+                ..Finished::default()
+            },
         ),
         EventKind::AttemptPlanned { at: at(1, "coder", 1, 2), iterations: Some(2), retry: 0, feedback: None },
         finished(

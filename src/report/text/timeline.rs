@@ -24,7 +24,7 @@ pub fn timeline(console: &mut Console<'_>, events: &[Event], session: impl Fn(u3
             }
             EventKind::AttemptFinished { at, finished, .. } => {
                 open = None;
-                let session = finished.session.as_ref().and_then(|id| session(at.step, id));
+                let session = finished.agent.session.as_ref().and_then(|id| session(at.step, id));
                 lines.extend(session.map(|line| format!("  to continue its session: {line}\n")));
             }
             _ => {}

@@ -146,14 +146,14 @@ impl<'a> Driver<'a> {
     pub(in crate::runner) fn remember(&mut self, at: &At, finished: &mut Finished, exit: Exit, said: AttemptTrace) {
         let Some(step) = self.context.plan.step(at.step) else { return };
         let variant = self.state.variant(at.step);
-        let unused = finished.tokens.is_none_or(|tokens| tokens.total() == 0);
+        let unused = finished.agent.tokens.is_none_or(|tokens| tokens.total() == 0);
         if self.state.continues(at.step) && matches!(exit, Exit::Code(1..)) && unused && !said.spoke {
-            finished.lost_session = self.choices.sessions.get(&at.step).map(|last| last.id.clone());
+            finished.agent.lost_session = self.choices.sessions.get(&at.step).map(|last| last.id.clone());
         }
         let is_whole = exit == Exit::Code(0) && finished.error.is_none() && self.state.was_not_cut();
-        match &finished.session {
+        match &finished.agent.session {
             Some(id) if step.variant(variant).continuation.is_some() => {
-                let tokens = said.last_request.or(finished.tokens.map(|tokens| tokens.total())).unwrap_or(0);
+                let tokens = said.last_request.or(finished.agent.tokens.map(|tokens| tokens.total())).unwrap_or(0);
                 let ended = self.context.world.moment();
                 let last = LastSession { id: id.clone(), variant, ended, tokens, is_whole };
                 self.choices.sessions.insert(at.step, last);
@@ -164,8 +164,8 @@ impl<'a> Driver<'a> {
             return;
         }
         let Some(backend) = step.variant(variant).run_by().0.map(str::to_string) else { return };
-        match &mut finished.usage_limit {
-            Some(limit) if finished.error_class.is_none_or(|class| class == ErrorClass::UsageLimit) => {
+        match &mut finished.agent.usage_limit {
+            Some(limit) if finished.agent.error_class.is_none_or(|class| class == ErrorClass::UsageLimit) => {
                 self.limited(&backend, limit);
                 let others = step.all_variants().filter_map(|step| step.run_by().0);
                 let free = others.filter(|other| *other != backend).find(|other| self.limit_of(other).is_none());

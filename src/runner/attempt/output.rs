@@ -3,7 +3,7 @@
 use super::stream::{Got, StreamLog};
 use crate::agent::{ErrorClass, ForeignOutput, Format, Reader, Report, Usage};
 use crate::chain::OutputRules;
-use crate::engine::{Exit, Finished, Leftover, Observer, Pace, Stream, Tokens, UsageLimit};
+use crate::engine::{Exit, Finished, FinishedAgent, Leftover, Observer, Pace, Stream, Tokens, UsageLimit};
 use crate::journal::{AttemptFolder, JournalError};
 use crate::marker::{Scanner, Sighting, marker_lines};
 use crate::world::World;
@@ -313,14 +313,17 @@ impl AttemptOutput {
             stderr_bytes: self.stderr.bytes(),
             held_open,
             leftovers,
-            near_miss: self.near_miss,
-            tokens: self.tokens,
-            session: self.report.session,
-            denials: self.report.denials,
-            error,
-            error_class,
-            usage_limit: self.usage_limit,
             fingerprint,
+            error,
+            agent: FinishedAgent {
+                near_miss: self.near_miss,
+                tokens: self.tokens,
+                session: self.report.session,
+                denials: self.report.denials,
+                error_class,
+                usage_limit: self.usage_limit,
+                ..FinishedAgent::default()
+            },
             ..Finished::default()
         }
     }

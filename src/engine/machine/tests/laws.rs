@@ -98,14 +98,16 @@ fn any_input() -> impl Strategy<Value = Input> {
             exit: Exit::Code(0),
             finished: Box::new(Finished {
                 fingerprint: Some(same.to_string()),
-                tokens: Some(tokens(5)),
+                agent: FinishedAgent { tokens: Some(tokens(5)), ..FinishedAgent::default() },
                 ..Finished::default()
             }),
             verdict: None,
         }),
         (0..2_u32).prop_map(|same| Input::Exited {
             exit: Exit::Code(1),
-            finished: Box::new(Finished { failure_digest: Some(same.to_string()), ..Finished::default() }),
+            finished: Box::new(
+                FinishedCheck { failure_digest: Some(same.to_string()), ..FinishedCheck::default() }.into()
+            ),
             verdict: None,
         }),
         Just(says(verdict(Decided::Approve))),
@@ -113,7 +115,7 @@ fn any_input() -> impl Strategy<Value = Input> {
         Just(says(verdict(Decided::Dispute))),
         Just(says(verdict(Decided::Skip))),
         Just(says(VerdictReading::Unclear(Unclear::Nothing))),
-        Just(ended(Finished { unchanged: Some(true), ..Finished::default() })),
+        Just(ended(FinishedAgent { unchanged: Some(true), ..FinishedAgent::default() }.into())),
         Just(Input::Begin),
         Just(UP),
         Just(UP),
