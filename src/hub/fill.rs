@@ -7,8 +7,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Copies and links what the bundle names from the user's root into the root of a fresh workspace. What is there already
-/// stays, and nothing is put outside of `top`, the top of the working tree.
+/// Copies and links what the bundle names from the user's root into the root of a fresh workspace. What is there
+/// already stays, and nothing is put outside of `top`, the top of the working tree.
 ///
 /// # Errors
 /// When a file cannot be read or written.

@@ -92,7 +92,7 @@ pub(in crate::proc) fn spawn(launch: &Launch<'_>, [stdin, stdout, stderr]: [Owne
 }
 
 /// What the child does. It never returns.
-#[expect(unsafe_code, reason = "only system calls, which need no memory of ours")]
+#[expect(unsafe_code, reason = "only system calls, which allocate nothing")]
 extern "C" fn run(child: *mut c_void) -> c_int {
     // SAFETY: the parent passes a valid pointer, and sleeps.
     unsafe {
@@ -103,7 +103,7 @@ extern "C" fn run(child: *mut c_void) -> c_int {
 }
 
 /// Executes the program. Returns only if a call fails, with its errno.
-#[expect(unsafe_code, reason = "only system calls, which need no memory of ours")]
+#[expect(unsafe_code, reason = "only system calls, which allocate nothing")]
 unsafe fn execute(child: &Child) -> c_int {
     // SAFETY: all pointers are valid, because the parent sleeps.
     unsafe {
