@@ -24,7 +24,7 @@ fn connect(path: &Path) -> rusqlite::Result<Connection> {
     database.busy_timeout(BUSY)?;
     // A negative size is in KiB (sqlite.org/pragma.html#pragma_cache_size).
     database.pragma_update(None, "cache_size", -CACHE)?;
-    // Otherwise, a statement is compiled again for each new value of a parameter ("QPSG" in SQLite's documentation).
+    // Otherwise, a statement is compiled again for each new value of a parameter that limits a range.
     database.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(database)
 }
