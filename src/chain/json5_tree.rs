@@ -8,13 +8,11 @@ use super::raw::{DEEPEST, Raw};
 use crate::source::{Diagnostic, Place, Source, Span};
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// The largest file that is parsed, in bytes.
 pub(super) const LARGEST: usize = 1 << 20;
-
-/// Up to this many keys are compared with each other instead of hashed.
-const FEW: usize = 16;
 
 /// A value and its place.
 #[derive(Debug, Clone)]
@@ -289,18 +287,12 @@ fn elements(raws: Vec<Raw<'_>>, source: &str, fallback: &Span) -> Vec<Node> {
 }
 
 fn mark_duplicates(members: &mut [Member]) {
-    if members.len() <= FEW {
-        for index in 1..members.len() {
-            let (before, after) = members.split_at_mut(index);
-            let first = before.iter().find(|member| member.key == after[0].key);
-            after[0].duplicates = first.map(|first| first.key_span.clone());
+    let mut first: HashMap<&str, &Span> = HashMap::with_capacity(members.len());
+    for Member { key, key_span, duplicates, .. } in members {
+        match first.entry(key) {
+            Entry::Occupied(first) => *duplicates = Some((*first.get()).clone()),
+            Entry::Vacant(new) => drop(new.insert(key_span)),
         }
-        return;
-    }
-    let mut first: HashMap<String, Span> = HashMap::new();
-    for member in members {
-        member.duplicates = first.get(&member.key).cloned();
-        first.entry(member.key.clone()).or_insert_with(|| member.key_span.clone());
     }
 }
 
@@ -347,6 +339,16 @@ mod tests {
         }
         let Value::List(items) = &member(&plan.node, "l").node.value else { panic!() };
         assert_eq!((&text[items[0].span.clone()], &text[items[1].span.clone()]), ("x", "5"));
+    }
+
+    #[test]
+    fn plain_json_gives_the_same_tree_as_json5_although_another_parser_reads_it() {
+        let text =
+            r#"{"a": [1, -1, 2.5e3, "x", null, [], {}], "a": {"b\n": "c\td", "é": true}, "n": 9007199254740993}"#;
+        // Only JSON5 has comments. Behind everything else, they move no place.
+        let (json, json5) = (parsed(text).unwrap(), parsed(&format!("{text}//")).unwrap());
+        assert_eq!(format!("{json:?}"), format!("{json5:?}"));
+        assert!(format!("{json:?}").contains("duplicates: Some(2..3)"));
     }
 
     #[test]
