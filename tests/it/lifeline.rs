@@ -22,6 +22,22 @@ fn a_daemon_that_holds_the_output_neither_delays_the_step_nor_survives_it() {
     assert_eq!(finished["finished"]["leftovers"][0]["pid"], pid);
 }
 
+/// forkhestra and its lifeline handle signals and ignore SIGPIPE; an agent must inherit nothing of that.
+#[test]
+#[cfg(target_os = "linux")]
+fn an_agent_starts_with_no_signal_blocked_and_with_its_own_pipe_signal() {
+    let place = Place::new();
+    let command = r#"["grep", "-E", "^Sig(Blk|Ign):", "/proc/self/status"]"#;
+    place.config(&format!(r#"{{"agents": {{"a": {{"command": {command}}}}}, "chains": {{}}}}"#));
+    let ran = place.run(&["a"]);
+    let mask = |name: &str| {
+        let line = ran.stdout.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        u64::from_str_radix(line.trim(), 16).unwrap()
+    };
+    let pipe = 1 << (signal_hook::consts::SIGPIPE - 1);
+    assert_eq!((mask("SigBlk:"), mask("SigIgn:") & pipe), (0, 0));
+}
+
 #[test]
 fn a_child_that_lives_on_in_the_agents_group_is_ended_and_named() {
     let place = Place::new();
