@@ -183,7 +183,7 @@ pub struct FinishedAgent {
     pub lost_session: Option<String>,
     /// Tools that the agent was not permitted to use.
     pub denials: Vec<String>,
-    /// The kind of that error.
+    /// The kind of the error that its program reported.
     #[serde(default)]
     pub error_class: Option<ErrorClass>,
     /// The usage limit that ended the attempt.

@@ -118,7 +118,7 @@ pub(super) struct WorkBaseline {
     /// The last snapshot, with the fingerprint of the working tree right before it.
     pub(super) last: Option<(String, String)>,
     /// The working tree as this process found it.
-    pub(super) found: Option<crate::context::Snapshot>,
+    pub(super) found: Option<Snapshot>,
 }
 
 pub(super) struct Driver<'a> {
