@@ -2,35 +2,23 @@
 
 use super::{Commands, Look, Stack};
 
-impl Look<'_> {
-    pub(super) fn make(&self) -> Option<(Stack, Commands)> {
-        let makefile = ["GNUmakefile", "Makefile", "makefile"].iter().find_map(|name| self.content(name))?;
-        let target = |name: &str| makefile.lines().any(|line| is_target(line, name)).then(|| format!("make {name}"));
-        let test = target("test").or(target("check"));
-        let build = target("build").or(Some("make".to_string()));
-        let commands = Commands {
-            diagnose: build.clone().or(test.clone()),
-            build,
-            test,
-            lint: target("lint"),
-            ..Commands::default()
-        };
-        Some((Stack::Make, commands))
-    }
+pub(super) fn make(look: &Look<'_>) -> Option<(Stack, Commands)> {
+    let makefile = ["GNUmakefile", "Makefile", "makefile"].iter().find_map(|name| look.content(name))?;
+    let target = |name: &str| makefile.lines().any(|line| is_target(line, name)).then(|| format!("make {name}"));
+    let test = target("test").or(target("check"));
+    let build = target("build").or(Some("make".to_string()));
+    let commands =
+        Commands { diagnose: build.clone().or(test.clone()), build, test, lint: target("lint"), ..Commands::default() };
+    Some((Stack::Make, commands))
+}
 
-    pub(super) fn just(&self) -> Option<(Stack, Commands)> {
-        let justfile = ["justfile", "Justfile", ".justfile"].iter().find_map(|name| self.content(name))?;
-        let recipe = |name: &str| justfile.lines().any(|line| is_recipe(line, name)).then(|| format!("just {name}"));
-        let (build, test) = (recipe("build"), recipe("test").or(recipe("check")));
-        let commands = Commands {
-            diagnose: build.clone().or(test.clone()),
-            build,
-            test,
-            lint: recipe("lint"),
-            ..Commands::default()
-        };
-        Some((Stack::Just, commands))
-    }
+pub(super) fn just(look: &Look<'_>) -> Option<(Stack, Commands)> {
+    let justfile = ["justfile", "Justfile", ".justfile"].iter().find_map(|name| look.content(name))?;
+    let recipe = |name: &str| justfile.lines().any(|line| is_recipe(line, name)).then(|| format!("just {name}"));
+    let (build, test) = (recipe("build"), recipe("test").or(recipe("check")));
+    let commands =
+        Commands { diagnose: build.clone().or(test.clone()), build, test, lint: recipe("lint"), ..Commands::default() };
+    Some((Stack::Just, commands))
 }
 
 /// Whether a line of a Makefile has this among its targets (`lint test : all`) and does not set a variable

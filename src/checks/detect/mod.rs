@@ -92,6 +92,9 @@ struct Commands {
     diagnose: Option<String>,
 }
 
+/// Looks for one kind of project; returns `None` if it is not there.
+type Probe = fn(&Look<'_>) -> Option<(Stack, Commands)>;
+
 /// Detects the commands of the project in a root directory.
 #[must_use]
 pub fn detect(root: &Path, files: &dyn Files) -> Detected {
@@ -150,19 +153,20 @@ fn is_looked_into(name: &str) -> bool {
 
 fn detect_here(root: &Path, files: &dyn Files) -> Detected {
     let look = Look { root, files };
-    let probes = [
-        look.node(),
-        look.python(),
-        look.go(),
-        look.rust(),
-        look.maven(),
-        look.gradle(),
-        look.deno(),
-        look.php(),
-        look.ruby(),
+    let probes: [Probe; 9] = [
+        node::node,
+        python::python,
+        languages::go,
+        languages::rust,
+        languages::maven,
+        languages::gradle,
+        node::deno,
+        languages::php,
+        languages::ruby,
     ];
-    let probes =
-        probes.into_iter().chain(KNOWN.iter().map(|known| look.known(known))).chain([look.make(), look.just()]);
+    let probes = (probes.iter().map(|probe| probe(&look)))
+        .chain(KNOWN.iter().map(|known| languages::known(&look, known)))
+        .chain([make::make(&look), make::just(&look)]);
     let mut detected = Detected::default();
     for (stack, commands) in probes.flatten() {
         detected.stacks.push(stack);
@@ -186,6 +190,7 @@ fn detect_here(root: &Path, files: &dyn Files) -> Detected {
     detected
 }
 
+/// A directory that is looked at.
 struct Look<'a> {
     root: &'a Path,
     files: &'a dyn Files,
