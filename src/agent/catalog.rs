@@ -2,7 +2,7 @@
 //! verified by running the real programs (tests/real).
 
 use super::errors;
-use super::find::find_all_on_path;
+use super::find::find_on_path;
 use crate::chain::{Backend, Config, Entry};
 use crate::source::{Diagnostic, Env, Files, Place, Text, nearest};
 
@@ -69,7 +69,7 @@ pub fn default_backend<'a>(
     }
     let installed = |backend: &Backend| {
         let program = backend.program.as_ref().filter(|program| program.value != OWN_PROGRAM);
-        program.is_some_and(|program| !find_all_on_path(&program.value, files, env).is_empty())
+        program.is_some_and(|program| find_on_path(&program.value, files, env).is_some())
     };
     match config.backends.iter().find(|(_, entry)| installed(&entry.value)) {
         Some((name, entry)) if entry.faults.is_empty() => Ok(Named { name, backend: &entry.value }),

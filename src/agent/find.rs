@@ -10,7 +10,17 @@ use std::path::{Path, PathBuf};
 /// they depend on the working directory.
 #[must_use]
 pub fn find_all_on_path(name: &str, files: &dyn Files, env: &dyn Env) -> Vec<PathBuf> {
-    candidates(name, env).filter(|path| matches!(files.kind(path), Ok(Kind::File { executable: true, .. }))).collect()
+    candidates(name, env).filter(|path| is_executable(path, files)).collect()
+}
+
+/// Returns the first executable with this name on PATH.
+#[must_use]
+pub fn find_on_path(name: &str, files: &dyn Files, env: &dyn Env) -> Option<PathBuf> {
+    candidates(name, env).find(|path| is_executable(path, files))
+}
+
+fn is_executable(path: &Path, files: &dyn Files) -> bool {
+    matches!(files.kind(path), Ok(Kind::File { executable: true, .. }))
 }
 
 fn candidates(name: &str, env: &dyn Env) -> impl Iterator<Item = PathBuf> {
@@ -75,7 +85,7 @@ pub fn find_command(
             Err(error) => Err(errors::program_missing(at, &path, &error)),
         };
     }
-    if let Some(path) = find_all_on_path(program, files, env).into_iter().next() {
+    if let Some(path) = find_on_path(program, files, env) {
         return Ok(path);
     }
     Err(match find_not_executable(program, files, env) {

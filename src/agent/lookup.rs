@@ -2,7 +2,7 @@
 //! and programs on PATH, in this order. The name of a backend is an agent even if it is not configured.
 
 use super::errors;
-use super::find::{find_all_on_path, find_not_executable};
+use super::find::{find_not_executable, find_on_path};
 use crate::chain::{Agent, Check, Config, Entry, LayerKind, Step, StepTarget, looks_like_a_count, show};
 use crate::source::{Diagnostic, Env, Files, nearest};
 use std::path::PathBuf;
@@ -56,7 +56,7 @@ pub fn lookup<'a>(step: &Step, config: &'a Config, files: &dyn Files, env: &dyn 
     if let Some(agent) = agent {
         return Ok(Found::Agent(agent));
     }
-    match find_all_on_path(name, files, env).into_iter().next() {
+    match find_on_path(name, files, env) {
         Some(path) => Ok(Found::Program(path)),
         None if check.is_some() || BUILT_IN_CHECKS.contains(&name) => {
             Err(errors::check_named_as_agent(&step.name.at, name))

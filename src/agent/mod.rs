@@ -20,7 +20,7 @@ pub use allowed::{Allowed, allowed};
 pub use catalog::{Named, OWN_PROGRAM, backend, default_backend};
 pub use contract::{ContractKind, EVALUATION_SCHEMA, contract};
 pub use error_class::ErrorClass;
-pub use find::{check_startable, find_all_on_path, find_command};
+pub use find::{check_startable, find_all_on_path, find_command, find_on_path};
 pub use foreign::ForeignOutput;
 pub use limit_end::LimitEnd;
 pub use lookup::{BUILT_IN_CHECKS, Found, lookup};

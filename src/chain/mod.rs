@@ -7,14 +7,13 @@ mod duration;
 mod errors;
 mod ir;
 mod isolation;
-mod json5_tree;
+mod json5;
 mod keys;
 mod layers;
 mod limits;
 mod lower;
 mod name;
 mod output_rules;
-mod raw;
 mod read;
 mod reader;
 mod schema;
@@ -32,7 +31,7 @@ pub use ir::{
 };
 pub use isolation::{Isolation, Sandbox};
 pub use keys::cli::{CLI_KEYS, CliKey, CliValue, CliValueKind, CliValues};
-pub use layers::{AGENT_FILES, INSTRUCTION_FILES, SKILL_DIRS};
+pub use layers::{AGENT_FILES, INSTRUCTION_FILES, SKILL_DIRS, add_discovered_agents};
 pub use layers::{Config, Entry, LayerKind, LayerSource, PROJECT_FILES, load};
 pub use limits::{limit_name, limit_names, parse_limit};
 pub use lower::{GroupSpan, Op, Program, lower};
@@ -43,7 +42,7 @@ pub use show::show;
 
 /// The user's JSON5 files: tables of their keys, and their values with their places.
 pub mod json {
-    pub use super::json5_tree::{Member, Node, Value, parse_part, parse_within};
+    pub use super::json5::{Member, Node, Value, parse_part, parse_within};
     pub use super::keys::LIMITS;
     pub use super::keys::shape::{Key, Object, Shape, key};
     pub use super::read::{limits, run, thousandths};

@@ -1,7 +1,7 @@
 //! How the output of a program is read that forkhestra does not know: which of its JSON values mean what, as data.
 
 use super::errors;
-use super::json5_tree::Value;
+use super::json5::Value;
 use super::reader::Reader;
 use crate::source::Diagnostic;
 use serde::{Deserialize, Serialize};
@@ -125,7 +125,7 @@ fn pointers(reader: Reader<'_>, faults: &mut Vec<Diagnostic>) {
     let Value::Object(members) = &reader.node.value else { return };
     for member in members {
         let inner = Reader::new(reader.source, &member.node);
-        match (&member.node.value, member.key.as_str()) {
+        match (&member.node.value, member.key.as_ref()) {
             (_, "json" | "when") => {}
             (Value::Object(_), _) => pointers(inner, faults),
             (Value::Text(text), _) if !text.starts_with('/') => {

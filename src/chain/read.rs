@@ -8,7 +8,7 @@ use super::ir::{
     Step, StepTarget,
 };
 use super::isolation::{Isolation, Sandbox};
-use super::json5_tree::Value;
+use super::json5::Value;
 use super::keys::cli::{CLI_KEYS, CliKey, CliValue, CliValueKind, CliValues};
 use super::output_rules::OutputRules;
 use super::reader::Reader;
@@ -241,7 +241,7 @@ pub(super) fn chain(name: &Text, reader: Reader<'_>, faults: &mut Vec<Diagnostic
 fn secrets(reader: Reader<'_>) -> IndexMap<String, Place> {
     let members = reader.get("vars").into_iter().flat_map(Reader::members);
     let secret = members.filter(|member| Reader::new(reader.source, &member.node).flag("secret") == Some(true));
-    secret.map(|member| (member.key.clone(), Place::new(reader.source, member.key_span.clone()))).collect()
+    secret.map(|member| (member.key.to_string(), Place::new(reader.source, member.key_span.clone()))).collect()
 }
 
 /// Reads the steps of a chain or a group: text in the chain language, or an array of objects and such texts.

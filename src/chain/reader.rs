@@ -1,7 +1,7 @@
 //! Reads the members of a checked tree by key.
 
 use super::duration::parse_duration;
-use super::json5_tree::{Member, Node, Value};
+use super::json5::{Member, Node, Value};
 use crate::source::{Place, Source, Text};
 use indexmap::IndexMap;
 use std::num::NonZeroU32;
@@ -12,13 +12,13 @@ use std::time::Duration;
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
     pub(super) source: &'a Arc<Source>,
-    pub(super) node: &'a Node,
+    pub(super) node: &'a Node<'a>,
 }
 
 impl<'a> Reader<'a> {
     /// Creates a reader for a node of a source.
     #[must_use]
-    pub fn new(source: &'a Arc<Source>, node: &'a Node) -> Self {
+    pub fn new(source: &'a Arc<Source>, node: &'a Node<'a>) -> Self {
         Self { source, node }
     }
 
@@ -29,8 +29,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns all members; none if the value is not an object.
-    pub fn all_members(self) -> impl Iterator<Item = &'a Member> {
-        let members: &'a [Member] = match &self.node.value {
+    pub fn all_members(self) -> impl Iterator<Item = &'a Member<'a>> {
+        let members: &'a [Member<'a>] = match &self.node.value {
             Value::Object(members) => members,
             _ => &[],
         };
@@ -38,7 +38,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the members, with only the first of duplicate keys.
-    pub fn members(self) -> impl Iterator<Item = &'a Member> {
+    pub fn members(self) -> impl Iterator<Item = &'a Member<'a>> {
         self.all_members().filter(|member| member.duplicates.is_none())
     }
 
@@ -50,14 +50,14 @@ impl<'a> Reader<'a> {
 
     /// Returns the node itself.
     #[must_use]
-    pub fn node(self) -> &'a Node {
+    pub fn node(self) -> &'a Node<'a> {
         self.node
     }
 
     /// Returns the string itself.
     pub(super) fn as_text(self) -> Option<Text> {
         match &self.node.value {
-            Value::Text(value) => Some(Text { value: value.clone(), at: self.at() }),
+            Value::Text(value) => Some(Text { value: value.to_string(), at: self.at() }),
             _ => None,
         }
     }
@@ -80,7 +80,9 @@ impl<'a> Reader<'a> {
     /// Returns the strings of the list at this key.
     #[must_use]
     pub fn texts(self, key: &str) -> Option<Vec<Text>> {
-        Some(self.get(key)?.as_list()?.into_iter().filter_map(Reader::as_text).collect())
+        let list = self.get(key)?;
+        let Value::List(nodes) = &list.node.value else { return None };
+        Some(nodes.iter().filter_map(|node| Self::new(self.source, node).as_text()).collect())
     }
 
     /// Returns the string, or the strings of the list, at this key.
@@ -94,7 +96,7 @@ impl<'a> Reader<'a> {
     pub fn text_map(self, key: &str) -> IndexMap<String, Text> {
         let Some(map) = self.get(key) else { return IndexMap::new() };
         map.members()
-            .filter_map(|member| Some((member.key.clone(), Self::new(self.source, &member.node).as_text()?)))
+            .filter_map(|member| Some((member.key.to_string(), Self::new(self.source, &member.node).as_text()?)))
             .collect()
     }
 

@@ -3,7 +3,7 @@
 
 use super::duration::{DurationError, parse_duration};
 use super::errors;
-use super::json5_tree::{Member, Node, Value};
+use super::json5::{Member, Node, Value};
 use super::keys::shape::{Object, Shape};
 use super::name::check_name;
 use crate::source::{Diagnostic, Place, Source, Span};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Adds to `faults` everything in `node` that `object` does not allow. With `shallow`, the entries of named objects are
 /// skipped, because their errors are kept with each entry.
-pub fn check(source: &Arc<Source>, node: &Node, object: &Object, shallow: bool, faults: &mut Vec<Diagnostic>) {
+pub fn check(source: &Arc<Source>, node: &Node<'_>, object: &Object, shallow: bool, faults: &mut Vec<Diagnostic>) {
     Checker { source, shallow, faults }.object(node, object);
 }
 
@@ -26,7 +26,7 @@ impl Checker<'_> {
         Place::new(self.source, span.clone())
     }
 
-    fn object(&mut self, node: &Node, object: &Object) {
+    fn object(&mut self, node: &Node<'_>, object: &Object) {
         if let (Value::Text(text), true) = (&node.value, object.text.is_some()) {
             if text.trim().is_empty() {
                 self.faults.push(errors::empty_value(&self.place(&node.span), object.name));
@@ -74,24 +74,24 @@ impl Checker<'_> {
         }
     }
 
-    fn duplicate(&mut self, first: &Span, second: &Member) {
+    fn duplicate(&mut self, first: &Span, second: &Member<'_>) {
         let (first, place) = (self.place(first), self.place(&second.key_span));
         self.faults.push(errors::duplicate_key(&place, &second.key, &first));
     }
 
-    fn wrong(&mut self, node: &Node, key: &str, wanted: &str) {
+    fn wrong(&mut self, node: &Node<'_>, key: &str, wanted: &str) {
         let key = format!("`{key}`");
         self.faults.push(errors::wrong_kind(&self.place(&node.span), &key, wanted, node.value.kind()));
     }
 
-    fn texts(&mut self, nodes: &[Node], key: &str) {
+    fn texts(&mut self, nodes: &[Node<'_>], key: &str) {
         for node in nodes.iter().filter(|node| !matches!(node.value, Value::Text(_))) {
             let what = format!("each element of `{key}`");
             self.faults.push(errors::wrong_kind(&self.place(&node.span), &what, "a string", node.value.kind()));
         }
     }
 
-    fn value(&mut self, node: &Node, key: &str, shape: Shape) {
+    fn value(&mut self, node: &Node<'_>, key: &str, shape: Shape) {
         match (shape, &node.value) {
             (Shape::Anything, _) | (Shape::Text, Value::Text(_)) | (Shape::Flag, Value::Flag(_)) => {}
             (Shape::TextOrTexts, Value::Text(text)) => {
@@ -147,7 +147,7 @@ impl Checker<'_> {
             }
             (Shape::One(object), Value::Object(_)) => self.object(node, object),
             (Shape::Choice(choices), Value::Text(text)) => {
-                if !choices.contains(&text.as_str()) {
+                if !choices.contains(&text.as_ref()) {
                     self.faults.push(errors::unknown_choice(&self.place(&node.span), key, text, choices));
                 }
             }
@@ -166,13 +166,13 @@ impl Checker<'_> {
         }
     }
 
-    fn variable_names(&mut self, members: &[Member]) {
+    fn variable_names(&mut self, members: &[Member<'_>]) {
         for member in members.iter().filter(|member| !is_variable_name(&member.key)) {
             self.faults.push(errors::bad_variable_name(&self.place(&member.key_span), &member.key));
         }
     }
 
-    fn text_map(&mut self, members: &[Member], key: &str, other: Option<&'static Object>) {
+    fn text_map(&mut self, members: &[Member<'_>], key: &str, other: Option<&'static Object>) {
         for member in members {
             if let Some(first) = &member.duplicates {
                 self.duplicate(first, member);
@@ -189,7 +189,7 @@ impl Checker<'_> {
         }
     }
 
-    fn named(&mut self, members: &[Member], object: &Object) {
+    fn named(&mut self, members: &[Member<'_>], object: &Object) {
         if self.shallow {
             return;
         }
@@ -205,7 +205,7 @@ impl Checker<'_> {
         }
     }
 
-    fn steps(&mut self, node: &Node, key: &str, object: &'static Object) {
+    fn steps(&mut self, node: &Node<'_>, key: &str, object: &'static Object) {
         match &node.value {
             Value::Text(text) if text.trim().is_empty() => {
                 self.faults.push(errors::no_steps(&self.place(&node.span), key));

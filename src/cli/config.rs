@@ -1,7 +1,7 @@
 //! Finds and reads the config layers, for all commands.
 
 use crate::agent::BUILT_IN_CHECKS;
-use crate::chain::{Config, LayerKind, LayerSource, PROJECT_FILES, load};
+use crate::chain::{Config, LayerKind, LayerSource, PROJECT_FILES, add_discovered_agents, load};
 use crate::cli::args::Common;
 use crate::cli::owners::strangers;
 use crate::source::{Diagnostic, Files, Kind, Source, sha256};
@@ -79,7 +79,7 @@ pub(super) fn project(world: &World, common: &Common) -> Project {
     let own = sources.iter().find(|layer| layer.kind == LayerKind::Project);
     let digest = own.map(|layer| sha256(layer.source.text.as_bytes()));
     let mut config = load(&sources);
-    config.add_discovered(&root, world, &BUILT_IN_CHECKS);
+    add_discovered_agents(&mut config, &root, world, &BUILT_IN_CHECKS);
     faults.extend(root.to_str().is_none().then(|| no_utf8(&root)));
     config.faults.extend(faults);
     Project { shell, root, config, digest, setup: common.setup.clone(), chooser: common.chooser.clone() }

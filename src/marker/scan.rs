@@ -5,9 +5,14 @@ use super::fence::{FenceLine, Fences};
 use super::line::is_marker_line;
 use memchr::memmem::Finder;
 use memchr::{memchr, memrchr};
+use std::sync::LazyLock;
 
 /// The longest line that can be the marker with any decoration that a person or a program would add, in bytes.
 const LONGEST_LINE: usize = 4096;
+
+/// What a code fence begins with.
+static TICKS: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"```"));
+static TILDES: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"~~~"));
 
 /// What the scanner saw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +41,6 @@ pub struct Scanner {
     line_start: u64,
     offset: u64,
     fences: Fences,
-    ticks: Finder<'static>,
-    tildes: Finder<'static>,
     /// The offsets of the marker lines in the open fence, and whether the fence also holds other text.
     fenced: Vec<u64>,
     mixed: bool,
@@ -60,8 +63,6 @@ impl Scanner {
             line_start: 0,
             offset: 0,
             fences: Fences::default(),
-            ticks: Finder::new(b"```").into_owned(),
-            tildes: Finder::new(b"~~~").into_owned(),
             fenced: Vec::new(),
             mixed: false,
             tentative: 0,
@@ -97,7 +98,7 @@ impl Scanner {
     }
 
     fn search_whole_lines(&mut self, lines: &[u8], saw: &mut impl FnMut(Sighting<'_>)) {
-        let fenced = self.fences.is_open() || self.ticks.find(lines).is_some() || self.tildes.find(lines).is_some();
+        let fenced = self.fences.is_open() || TICKS.find(lines).is_some() || TILDES.find(lines).is_some();
         if fenced || self.tentative > 0 {
             let mut start = 0;
             while start < lines.len() {

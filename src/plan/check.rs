@@ -4,7 +4,7 @@ use super::context::{Context, Faults, own_environment};
 use super::isolation::{check_environment, isolate};
 use super::secrets::with_secrets;
 use super::{EnvDelta, Found, Kind, MissingCommand, PlannedStep, errors};
-use crate::agent::{find_all_on_path, find_command};
+use crate::agent::{find_command, find_on_path};
 use crate::chain::{Check, Entry, Isolation, LayerKind, Limit, Run, Step};
 use crate::checks::{Kind as CheckKind, Profile, Scope, detect, wanted};
 use crate::prompt::{Level, expand_config, text};
@@ -74,7 +74,7 @@ fn is_command(context: &Context<'_>, line: &str) -> bool {
     const BUILT_IN: [&str; 12] = ["test", "[", "[[", "cd", "!", "(", "{", "if", "for", "while", "set", "export"];
     let Some(first) = line.split_whitespace().find(|word| !is_assignment(word)) else { return false };
     let is_path = || first.contains('/') && context.files.kind(&context.request.root.join(first)).is_ok();
-    BUILT_IN.contains(&first) || is_path() || !find_all_on_path(first, context.files, context.env).is_empty()
+    BUILT_IN.contains(&first) || is_path() || find_on_path(first, context.files, context.env).is_some()
 }
 
 /// Returns whether an argument is a `NAME=value` before a command.

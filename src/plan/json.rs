@@ -253,15 +253,15 @@ impl Serialize for SetVariables<'_> {
             Segment::Late(Late::MaxIterations) => Segment::Text(step.limit.most().to_string()),
             segment => segment.clone(),
         };
-        let value = |value: &[Segment]| value.iter().map(known).map(Piece).collect::<Vec<_>>();
+        let value = |value: &[Segment]| value.iter().map(known).map(CanonicalPiece).collect::<Vec<_>>();
         serializer.collect_seq(step.env.set.iter().map(|(name, segments)| (name, value(segments))))
     }
 }
 
 /// A text or a late name, kept apart, so that a late name differs from the same text in braces.
-struct Piece(Segment);
+struct CanonicalPiece(Segment);
 
-impl Serialize for Piece {
+impl Serialize for CanonicalPiece {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(1))?;
         match &self.0 {
@@ -284,5 +284,5 @@ fn prompt_json(prompt: &PlannedPrompt) -> Value {
 }
 
 fn pieces(segments: &[Segment]) -> Value {
-    segments.iter().map(|segment| json!(Piece(segment.clone()))).collect()
+    segments.iter().map(|segment| json!(CanonicalPiece(segment.clone()))).collect()
 }

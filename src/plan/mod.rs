@@ -410,6 +410,34 @@ impl PlannedStep {
             Limit::UpTo(count) => count.get(),
         }
     }
+
+    /// Returns this step as it is run by one of its variants; 0 is the step itself.
+    #[must_use]
+    pub fn variant(&self, index: u32) -> &Self {
+        let other = index.checked_sub(1).and_then(|index| self.variants.get(index as usize));
+        other.unwrap_or(self)
+    }
+
+    /// Returns all ways to run this step, the usual one first.
+    pub fn all_variants(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.variants)
+    }
+
+    /// Returns the backend that runs the step's agent, and its model.
+    #[must_use]
+    pub fn run_by(&self) -> (Option<&str>, Option<&str>) {
+        match &self.kind {
+            Kind::Agent { backend, model, .. } => (backend.as_deref(), model.as_deref()),
+            Kind::Check { .. } => (None, None),
+        }
+    }
+
+    /// Returns how a person reads which backend and model run it: `claude, opus`.
+    #[must_use]
+    pub fn run_by_words(&self) -> String {
+        let (backend, model) = self.run_by();
+        backend.into_iter().chain(model).collect::<Vec<_>>().join(", ")
+    }
 }
 
 #[cfg(test)]

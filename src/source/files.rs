@@ -78,14 +78,17 @@ pub trait Env {
 /// A cache for files that are looked up many times within a moment: what is at a path is looked up once.
 pub struct KnownFiles<'a> {
     files: &'a dyn Files,
-    kinds: RefCell<HashMap<PathBuf, Option<Kind>>>,
+    // Not by paths, whose hash goes through their components.
+    kinds: RefCell<HashMap<OsString, Option<Kind>>>,
+    links: RefCell<HashMap<OsString, bool>>,
+    heads: RefCell<HashMap<(OsString, usize), Vec<u8>>>,
 }
 
 impl<'a> KnownFiles<'a> {
     /// Creates an empty cache.
     #[must_use]
     pub fn new(files: &'a dyn Files) -> Self {
-        Self { files, kinds: RefCell::default() }
+        Self { files, kinds: RefCell::default(), links: RefCell::default(), heads: RefCell::default() }
     }
 }
 
@@ -95,11 +98,17 @@ impl Files for KnownFiles<'_> {
     }
 
     fn head(&self, path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
-        self.files.head(path, bytes)
+        let wanted = (path.as_os_str().to_os_string(), bytes);
+        if let Some(known) = self.heads.borrow().get(&wanted) {
+            return Ok(known.clone());
+        }
+        let head = self.files.head(path, bytes)?;
+        self.heads.borrow_mut().insert(wanted, head.clone());
+        Ok(head)
     }
 
     fn kind(&self, path: &Path) -> io::Result<Kind> {
-        if let Some(known) = self.kinds.borrow().get(path) {
+        if let Some(known) = self.kinds.borrow().get(path.as_os_str()) {
             return known.ok_or(io::ErrorKind::NotFound.into());
         }
         let kind = self.files.kind(path);
@@ -108,7 +117,7 @@ impl Files for KnownFiles<'_> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(_) => return kind,
         };
-        self.kinds.borrow_mut().insert(path.to_path_buf(), known);
+        self.kinds.borrow_mut().insert(path.as_os_str().to_os_string(), known);
         kind
     }
 
@@ -117,7 +126,12 @@ impl Files for KnownFiles<'_> {
     }
 
     fn is_link(&self, path: &Path) -> bool {
-        self.files.is_link(path)
+        if let Some(known) = self.links.borrow().get(path.as_os_str()) {
+            return *known;
+        }
+        let is_link = self.files.is_link(path);
+        self.links.borrow_mut().insert(path.as_os_str().to_os_string(), is_link);
+        is_link
     }
 
     fn canonical(&self, path: &Path) -> io::Result<PathBuf> {

@@ -15,5 +15,5 @@ pub use files::{COLOR, Env, Files, Kind, KnownFiles};
 pub use markdown_head::MarkdownHead;
 pub(crate) use names::names;
 pub use nearest::nearest;
-pub use sha256::{sha256, sha256_json};
+pub use sha256::{hexadecimal, sha256, sha256_json};
 pub use text::{Place, Source, Span, Text};

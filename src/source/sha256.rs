@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use std::fmt::Write;
 use std::io;
 
 /// Returns the SHA-256 digest of some bytes (FIPS 180-4), as 64 hexadecimal digits.
@@ -25,13 +24,11 @@ pub fn sha256_json(value: &impl Serialize) -> String {
     hexadecimal(&digest.0.finalize())
 }
 
-fn hexadecimal(digest: &[u8]) -> String {
-    let mut hexadecimal = String::with_capacity(64);
-    for byte in digest {
-        // Writing to a String cannot fail.
-        let _ = write!(hexadecimal, "{byte:02x}");
-    }
-    hexadecimal
+/// Returns bytes as hexadecimal digits in lower case.
+#[must_use]
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    let digit = |nibble: u8| char::from(nibble + if nibble < 10 { b'0' } else { b'a' - 10 });
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 struct ToDigest(Sha256);
@@ -50,6 +47,11 @@ impl io::Write for ToDigest {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_byte_has_two_digits() {
+        assert_eq!(hexadecimal(&[0, 0x9a, 0xff, 7]), "009aff07");
+    }
 
     #[test]
     fn the_digest_of_a_value_is_that_of_its_json() {

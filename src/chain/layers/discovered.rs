@@ -22,42 +22,34 @@ const BACKEND: &str = "claude";
 /// The largest file that is read, in bytes.
 const LARGEST: u64 = 1 << 20;
 
-impl Config {
-    /// Whether agents, skills and instructions of other tools are used.
-    #[must_use]
-    pub fn discovers(&self) -> bool {
-        self.discover != Some(false)
+/// Adds the agents that another tool keeps in the project. `taken` are more names that are not theirs.
+pub fn add_discovered_agents(config: &mut Config, root: &Path, files: &dyn Files, taken: &[&str]) {
+    if !config.discovers() || !config.backends.contains_key(BACKEND) {
+        return;
     }
-
-    /// Adds the agents that another tool keeps in the project. `taken` are more names that are not theirs.
-    pub fn add_discovered(&mut self, root: &Path, files: &dyn Files, taken: &[&str]) {
-        if !self.discovers() || !self.backends.contains_key(BACKEND) {
-            return;
-        }
-        let folder = root.join(AGENT_FILES);
-        let mut names = files.names(&folder);
-        names.retain(|name| Path::new(name).extension().is_some_and(|ending| ending == "md"));
-        names.sort();
-        for file in names {
-            let path = format!("{AGENT_FILES}/{file}");
-            let Some(source) = read(files, &folder.join(&file), &path, root) else {
-                self.unused.push(errors::unreadable_agent(&path));
-                continue;
-            };
-            let Some((name, agent)) = agent_of(&source, file.trim_end_matches(".md")) else { continue };
-            let at = name.at.clone();
-            let is_taken = self.agents.contains_key(&name.value)
-                || self.checks.contains_key(&name.value)
-                || self.chains.contains_key(&name.value)
-                || taken.contains(&name.value.as_str());
-            if check_name(&name.value).is_err() {
-                self.unused.push(errors::unused_agent(&at, &name.value, "it is not a name in the chain language"));
-            } else if is_taken {
-                self.unused.push(errors::unused_agent(&at, &name.value, "the name is taken"));
-            } else {
-                let entry = Entry { value: agent, at, layer: LayerKind::Discovered, faults: Vec::new() };
-                self.agents.insert(name.value, entry);
-            }
+    let folder = root.join(AGENT_FILES);
+    let mut names = files.names(&folder);
+    names.retain(|name| Path::new(name).extension().is_some_and(|ending| ending == "md"));
+    names.sort();
+    for file in names {
+        let path = format!("{AGENT_FILES}/{file}");
+        let Some(source) = read(files, &folder.join(&file), &path, root) else {
+            config.unused.push(errors::unreadable_agent(&path));
+            continue;
+        };
+        let Some((name, agent)) = agent_of(&source, file.trim_end_matches(".md")) else { continue };
+        let at = name.at.clone();
+        let is_taken = config.agents.contains_key(&name.value)
+            || config.checks.contains_key(&name.value)
+            || config.chains.contains_key(&name.value)
+            || taken.contains(&name.value.as_str());
+        if check_name(&name.value).is_err() {
+            config.unused.push(errors::unused_agent(&at, &name.value, "it is not a name in the chain language"));
+        } else if is_taken {
+            config.unused.push(errors::unused_agent(&at, &name.value, "the name is taken"));
+        } else {
+            let entry = Entry { value: agent, at, layer: LayerKind::Discovered, faults: Vec::new() };
+            config.agents.insert(name.value, entry);
         }
     }
 }
@@ -142,7 +134,7 @@ mod tests {
         let layer = |kind, text: &str| LayerSource { kind, source: Source::new("c", text, Path::new("/r")) };
         let claude = r#"{"backends": {"claude": {"program": "claude"}}, "chains": {}}"#;
         let mut config = load(&[layer(LayerKind::BuiltIn, claude), layer(LayerKind::Project, text)]);
-        config.add_discovered(Path::new("/r"), &Map(files.iter().copied().collect()), &["verify"]);
+        add_discovered_agents(&mut config, Path::new("/r"), &Map(files.iter().copied().collect()), &["verify"]);
         config
     }
 

@@ -8,7 +8,7 @@ use crate::chain::batch::{EngineSettings, Landing, WorkspaceSettings};
 use crate::chain::errors;
 use crate::chain::ir::{Agent, Chain, Check, HookKind, Limits, Run};
 use crate::chain::isolation::{Isolation, Sandbox};
-use crate::chain::json5_tree;
+use crate::chain::json5::{Member, Node, parse};
 use crate::chain::keys::batch::ENGINE;
 use crate::chain::keys::cli::CliValues;
 use crate::chain::keys::{AGENT, BACKEND, CHAIN, CHECK, ROOT};
@@ -22,7 +22,7 @@ use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use discovered::{AGENT_FILES, INSTRUCTION_FILES, SKILL_DIRS};
+pub use discovered::{AGENT_FILES, INSTRUCTION_FILES, SKILL_DIRS, add_discovered_agents};
 
 /// Where a project keeps its config, relative to its root, in order of preference.
 pub const PROJECT_FILES: [&str; 2] = ["forge/chains.json", "forge/chains.json5"];
@@ -136,6 +136,12 @@ impl Config {
     pub fn demanded_sandbox(&self) -> Sandbox {
         self.own_isolation.sandbox.as_ref().map_or(Sandbox::Off, |(sandbox, _)| *sandbox)
     }
+
+    /// Whether agents, skills and instructions of other tools are used.
+    #[must_use]
+    pub fn discovers(&self) -> bool {
+        self.discover != Some(false)
+    }
 }
 
 /// Reads and merges the layers, lowest first. It never fails: every error is in the result, with its entry if it has
@@ -145,7 +151,7 @@ pub fn load(sources: &[LayerSource]) -> Config {
     let mut config = Config::default();
     for layer in sources {
         config.files.push(layer.clone());
-        match json5_tree::parse(&layer.source) {
+        match parse(&layer.source) {
             Ok(root) => add(layer, &root, &mut config),
             Err(fault) => config.faults.push(fault),
         }
@@ -196,7 +202,7 @@ fn add_settings(layer: &LayerSource, reader: Reader<'_>, config: &mut Config) {
     }
 }
 
-fn add(layer: &LayerSource, root: &json5_tree::Node, config: &mut Config) {
+fn add(layer: &LayerSource, root: &Node<'_>, config: &mut Config) {
     let source = &layer.source;
     check(source, root, &ROOT, true, &mut config.faults);
     let reader = Reader::new(source, root);
@@ -205,7 +211,7 @@ fn add(layer: &LayerSource, root: &json5_tree::Node, config: &mut Config) {
     for member in entries("backends") {
         let mut faults = named(source, member);
         if member.duplicates.is_some() {
-            config.backends.entry(member.key.clone()).and_modify(|entry| entry.faults.append(&mut faults));
+            config.backends.entry(member.key.to_string()).and_modify(|entry| entry.faults.append(&mut faults));
             continue;
         }
         check(source, &member.node, &BACKEND, false, &mut faults);
@@ -213,7 +219,7 @@ fn add(layer: &LayerSource, root: &json5_tree::Node, config: &mut Config) {
         if let Some(rules) = Reader::new(source, &member.node).get("reader") {
             OutputRules::check(rules, &mut faults);
         }
-        let (index, earlier) = match config.backends.get_full(&member.key) {
+        let (index, earlier) = match config.backends.get_full(member.key.as_ref()) {
             Some((index, _, earlier)) => (Some(index), earlier.clone()),
             None => (None, entry(layer, member, Backend::default(), Vec::new())),
         };
@@ -221,11 +227,11 @@ fn add(layer: &LayerSource, root: &json5_tree::Node, config: &mut Config) {
         let entry = entry(layer, member, backend.or(earlier.value, layer.kind == LayerKind::Project), faults);
         // A refined backend keeps its position in the order in which backends are searched for.
         let index = index.unwrap_or(config.backends.len());
-        config.backends.shift_insert(index, member.key.clone(), entry);
+        config.backends.shift_insert(index, member.key.to_string(), entry);
     }
     for member in entries("engines") {
         let mut faults = named(source, member);
-        let earlier = config.engines.remove(&member.key);
+        let earlier = config.engines.remove(member.key.as_ref());
         check(source, &member.node, &ENGINE, false, &mut faults);
         let settings = EngineSettings::read(Reader::new(source, &member.node));
         let value = match earlier {
@@ -235,7 +241,7 @@ fn add(layer: &LayerSource, root: &json5_tree::Node, config: &mut Config) {
             }
             None => settings,
         };
-        config.engines.insert(member.key.clone(), entry(layer, member, value, faults));
+        config.engines.insert(member.key.to_string(), entry(layer, member, value, faults));
     }
     // Every backend is also an agent of the same name, with no other key set.
     for (name, entry) in &config.backends {
@@ -251,14 +257,14 @@ fn add(layer: &LayerSource, root: &json5_tree::Node, config: &mut Config) {
     for member in entries("agents") {
         let mut faults = named(source, member);
         if member.duplicates.is_some() {
-            config.agents.entry(member.key.clone()).and_modify(|entry| entry.faults.append(&mut faults));
+            config.agents.entry(member.key.to_string()).and_modify(|entry| entry.faults.append(&mut faults));
             continue;
         }
         check(source, &member.node, &AGENT, false, &mut faults);
         let agent = read::agent(Reader::new(source, &member.node));
-        let earlier = config.agents.swap_remove(&member.key);
+        let earlier = config.agents.swap_remove(member.key.as_ref());
         if redefines(layer, earlier.as_ref()) {
-            config.redefined.insert(member.key.clone());
+            config.redefined.insert(member.key.to_string());
         }
         let value = match earlier {
             Some(earlier) => {
@@ -268,12 +274,12 @@ fn add(layer: &LayerSource, root: &json5_tree::Node, config: &mut Config) {
             None => agent,
         };
         let entry = entry(layer, member, value, faults);
-        config.agents.insert(member.key.clone(), entry);
+        config.agents.insert(member.key.to_string(), entry);
     }
     for member in entries("checks") {
         let mut faults = named(source, member);
         if member.duplicates.is_some() {
-            config.checks.entry(member.key.clone()).and_modify(|entry| entry.faults.append(&mut faults));
+            config.checks.entry(member.key.to_string()).and_modify(|entry| entry.faults.append(&mut faults));
             continue;
         }
         check(source, &member.node, &CHECK, false, &mut faults);
@@ -284,26 +290,26 @@ fn add(layer: &LayerSource, root: &json5_tree::Node, config: &mut Config) {
             // An error of the file, not of the entry: it is not known which of the two a step means.
             config.faults.push(fault);
         }
-        config.checks.insert(member.key.clone(), entry(layer, member, value, faults));
+        config.checks.insert(member.key.to_string(), entry(layer, member, value, faults));
     }
     for member in entries("chains") {
         let mut faults = named(source, member);
         if member.duplicates.is_some() {
-            config.chains.entry(member.key.clone()).and_modify(|entry| entry.faults.append(&mut faults));
+            config.chains.entry(member.key.to_string()).and_modify(|entry| entry.faults.append(&mut faults));
             continue;
         }
         check(source, &member.node, &CHAIN, false, &mut faults);
-        let name = Text { value: member.key.clone(), at: Place::new(source, member.key_span.clone()) };
+        let name = Text { value: member.key.to_string(), at: Place::new(source, member.key_span.clone()) };
         let value = read::chain(&name, Reader::new(source, &member.node), &mut faults);
-        let earlier = config.chains.insert(member.key.clone(), entry(layer, member, value, faults));
+        let earlier = config.chains.insert(member.key.to_string(), entry(layer, member, value, faults));
         if redefines(layer, earlier.as_ref()) {
-            config.redefined.insert(member.key.clone());
+            config.redefined.insert(member.key.to_string());
         }
     }
 }
 
 /// Returns the errors in an entry's name. They belong to that entry and do not affect any other.
-fn named(source: &Arc<Source>, member: &json5_tree::Member) -> Vec<Diagnostic> {
+fn named(source: &Arc<Source>, member: &Member<'_>) -> Vec<Diagnostic> {
     let at = Place::new(source, member.key_span.clone());
     if let Some(first) = &member.duplicates {
         return vec![errors::duplicate_key(&at, &member.key, &Place::new(source, first.clone()))];
@@ -311,7 +317,7 @@ fn named(source: &Arc<Source>, member: &json5_tree::Member) -> Vec<Diagnostic> {
     check_name(&member.key).err().map(|fault| errors::bad_config_name(&at, &member.key, &fault)).into_iter().collect()
 }
 
-fn entry<T>(layer: &LayerSource, member: &json5_tree::Member, value: T, faults: Vec<Diagnostic>) -> Entry<T> {
+fn entry<T>(layer: &LayerSource, member: &Member<'_>, value: T, faults: Vec<Diagnostic>) -> Entry<T> {
     Entry { value, at: Place::new(&layer.source, member.key_span.clone()), layer: layer.kind, faults }
 }
 

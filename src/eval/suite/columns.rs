@@ -1,6 +1,6 @@
 //! The executors and prompts of a suite, each with each: the columns of the table of results.
 
-use super::{Reading, read_text};
+use super::reading::{Reading, read_text};
 use crate::chain::json::Reader;
 use crate::eval::errors;
 use crate::source::Text;
@@ -30,45 +30,43 @@ pub(super) fn columns(executors: &[Text], prompts: &[(String, String)]) -> Vec<C
     all.map(column).collect()
 }
 
-impl Reading<'_> {
-    /// Reads the prompts, with their names.
-    pub(super) fn prompts(&mut self, reader: Reader<'_>) -> Vec<(String, String)> {
-        if reader.get("prompt").is_some() || reader.get("promptFile").is_some() {
-            let prompt = self.said_or_file(reader, "prompt", "promptFile");
-            return prompt.into_iter().map(|prompt| ("prompt".to_string(), prompt.trim().to_string())).collect();
-        }
-        let mut prompts = Vec::new();
-        for (number, text) in (1..).zip(reader.texts("prompts").unwrap_or_default()) {
-            if text.value.trim().is_empty() {
-                self.faults.push(errors::blank(&text.at, "prompts"));
-            }
-            prompts.push((format!("prompt {number}"), text.value.trim().to_string()));
-        }
-        for file in reader.texts("promptFiles").unwrap_or_default() {
-            match read_text(&self.source.base.join(&file.value), self.files) {
-                Ok(text) if text.trim().is_empty() => self.faults.push(errors::blank(&file.at, "promptFiles")),
-                Ok(text) => prompts.push((file.value, text.trim().to_string())),
-                Err(why) => self.faults.push(errors::file_unreadable(&file.at, &file.value, &why)),
-            }
-        }
-        prompts
+/// Reads the prompts, with their names.
+pub(super) fn read_prompts(reading: &mut Reading<'_>, reader: Reader<'_>) -> Vec<(String, String)> {
+    if reader.get("prompt").is_some() || reader.get("promptFile").is_some() {
+        let prompt = reading.said_or_file(reader, "prompt", "promptFile");
+        return prompt.into_iter().map(|prompt| ("prompt".to_string(), prompt.trim().to_string())).collect();
     }
+    let mut prompts = Vec::new();
+    for (number, text) in (1..).zip(reader.texts("prompts").unwrap_or_default()) {
+        if text.value.trim().is_empty() {
+            reading.faults.push(errors::blank(&text.at, "prompts"));
+        }
+        prompts.push((format!("prompt {number}"), text.value.trim().to_string()));
+    }
+    for file in reader.texts("promptFiles").unwrap_or_default() {
+        match read_text(&reading.source.base.join(&file.value), reading.files) {
+            Ok(text) if text.trim().is_empty() => reading.faults.push(errors::blank(&file.at, "promptFiles")),
+            Ok(text) => prompts.push((file.value, text.trim().to_string())),
+            Err(why) => reading.faults.push(errors::file_unreadable(&file.at, &file.value, &why)),
+        }
+    }
+    prompts
+}
 
-    /// Reads an agent, or several.
-    pub(super) fn agents(&mut self, reader: Reader<'_>, key: &str, keys: &str) -> Vec<Text> {
-        match (self.said(reader, key), reader.texts(keys).filter(|all| !all.is_empty())) {
-            (Some(_), Some(all)) => self.faults.push(errors::both(&all[0].at, key, keys)),
-            (Some(one), None) => return vec![one],
-            (None, Some(all)) => {
-                for (index, name) in all.iter().enumerate() {
-                    if all[..index].iter().any(|other| other.value == name.value) {
-                        self.faults.push(errors::twice(&name.at, key, &name.value));
-                    }
+/// Reads an agent, or several.
+pub(super) fn read_agents(reading: &mut Reading<'_>, reader: Reader<'_>, key: &str, keys: &str) -> Vec<Text> {
+    match (reading.said(reader, key), reader.texts(keys).filter(|all| !all.is_empty())) {
+        (Some(_), Some(all)) => reading.faults.push(errors::both(&all[0].at, key, keys)),
+        (Some(one), None) => return vec![one],
+        (None, Some(all)) => {
+            for (index, name) in all.iter().enumerate() {
+                if all[..index].iter().any(|other| other.value == name.value) {
+                    reading.faults.push(errors::twice(&name.at, key, &name.value));
                 }
-                return all;
             }
-            (None, None) => {}
+            return all;
         }
-        Vec::new()
+        (None, None) => {}
     }
+    Vec::new()
 }

@@ -5,30 +5,32 @@ mod cases_file;
 mod columns;
 mod given;
 pub(super) mod keys;
+pub(super) mod reading;
 
 use super::criteria::Criterion;
 use super::criteria::command::CommandCriterion;
+use super::criteria::read::read_criteria;
 use super::errors;
 use super::trees::CaseTree;
 use crate::chain::Limits;
 use crate::chain::json::{Reader, check, limits, parse_part, parse_within, thousandths};
-use crate::source::{Diagnostic, Files, Kind, Place, Source, Span, Text};
+use crate::source::{Diagnostic, Files, Place, Source, Span, Text};
 use crate::verdict::ScoreMode;
+use cases::{read_case, read_cases};
 use cases_file::{CaseRows, rows_of};
 pub use columns::Column;
-use columns::columns;
+use columns::{columns, read_agents, read_prompts};
+use given::check_trees;
 use indexmap::IndexMap;
 pub use keys::suite_schema;
 use keys::{CASE, CASES_FILE, SUITE};
-use regex::Regex;
+pub(super) use reading::LARGEST;
+use reading::{Reading, read_text};
 use serde::Serialize;
 use std::collections::{BTreeSet, HashMap};
-use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The largest suite, and the largest file that a suite names, in bytes.
-pub(in crate::eval) const LARGEST: usize = 64 << 20;
 /// The longest ID, in characters.
 const LONGEST_ID: usize = 80;
 
@@ -132,7 +134,7 @@ impl Suite {
         let mut faults = Vec::new();
         check(&source, &node, &SUITE, false, &mut faults);
         let mut reading = Reading { source: &source, files, faults, patterns: HashMap::new(), known: HashMap::new() };
-        let suite = reading.suite(Reader::new(&source, &node));
+        let suite = read_suite(&mut reading, Reader::new(&source, &node));
         match suite {
             Some(suite) if reading.faults.is_empty() => Ok(suite),
             _ => Err(reading.faults),
@@ -216,26 +218,6 @@ impl Suite {
     }
 }
 
-/// Why a file cannot be read, in words.
-pub(super) fn unreadable(error: &io::Error) -> String {
-    if error.kind() == ErrorKind::NotFound { "it does not exist".into() } else { error.to_string() }
-}
-
-pub(in crate::eval) fn read_text(path: &Path, files: &dyn Files) -> Result<String, String> {
-    match files.kind(path).map_err(|error| unreadable(&error))? {
-        Kind::File { bytes, .. } if bytes > LARGEST as u64 => return Err("it is larger than 64 MiB".into()),
-        Kind::File { .. } => {}
-        Kind::Folder => return Err("it is a directory".into()),
-        Kind::Other => return Err("it is not a regular file".into()),
-    }
-    let bytes = files.read(path).map_err(|error| unreadable(&error))?;
-    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_string())?;
-    Ok(match text.strip_prefix('\u{feff}') {
-        Some(rest) => rest.to_string(),
-        None => text,
-    })
-}
-
 /// What holds for every case.
 #[derive(Default)]
 struct Defaults {
@@ -252,195 +234,148 @@ fn values(texts: IndexMap<String, Text>) -> IndexMap<String, String> {
     texts.into_iter().map(|(name, text)| (name, text.value)).collect()
 }
 
-/// A suite, or a file of cases, that is being read.
-pub(in crate::eval) struct Reading<'a> {
-    pub(in crate::eval) source: &'a Arc<Source>,
-    pub(in crate::eval) files: &'a dyn Files,
-    pub(in crate::eval) faults: Vec<Diagnostic>,
-    /// The patterns so far, by their text: cases share them.
-    pub(in crate::eval) patterns: HashMap<String, Regex>,
-    /// The criteria so far, by their JSON, and whether their cases have an expected output: cases share them.
-    known: HashMap<(String, bool), Arc<Vec<Criterion>>>,
+fn read_suite(reading: &mut Reading<'_>, reader: Reader<'_>) -> Option<Suite> {
+    let evaluators = read_agents(reading, reader, "evaluator", "evaluators");
+    let prompt_file = reader.text("promptFile").map(|file| reading.source.base.join(&file.value));
+    let (task_type, prompts) = (reading.said(reader, "taskType"), read_prompts(reading, reader));
+    let mut executors = read_agents(reading, reader, "executor", "executors");
+    let select_best = reading.said(reader, "selectBest");
+    let defaults = defaults(reading, reader, !evaluators.is_empty() || select_best.is_some());
+    let cases = all_cases(reading, reader, &defaults);
+    for (_, prompt) in &prompts {
+        check_variables(reading, prompt, &cases);
+    }
+    check_trees(reading, reader, &cases);
+    if executors.is_empty() && reader.get("executor").is_none() && reader.get("executors").is_none() {
+        match evaluators.first().filter(|_| cases.iter().all(|(case, _)| case.output.is_some())) {
+            // Nobody is asked for an answer.
+            Some(evaluator) => executors.push(evaluator.clone()),
+            None => reading.faults.push(errors::no_executor(&reader.at())),
+        }
+    }
+    if let Some(agent) = select_best.as_ref().filter(|_| executors.len() * prompts.len() < 2) {
+        reading.faults.push(errors::nothing_to_select(&agent.at));
+    }
+    if let Some(agent) = select_best.as_ref().filter(|_| cases.iter().any(|(case, _)| case.tree.is_some())) {
+        reading.faults.push(errors::select_on_trees(&agent.at));
+    }
+    let (improver, mode) = (reading.said(reader, "improver"), reader.text("scoreMode"));
+    let mut cases: Vec<Case> = cases.into_iter().map(|(case, _)| case).collect();
+    cases.shrink_to_fit();
+    Some(Suite {
+        name: reading.source.name.clone(),
+        task_type: task_type?.value,
+        prompt: prompts.first()?.1.clone(),
+        prompt_file,
+        format_requirements: reader.text("formatRequirements").map(|text| text.value),
+        executor: executors.first()?.clone(),
+        columns: columns(&executors, &prompts),
+        evaluators,
+        decide: match reader.text("decide").as_ref().map(|text| text.value.as_str()) {
+            Some("all") => Decide::All,
+            Some("mean") => Decide::Mean,
+            _ => Decide::Majority,
+        },
+        select_best,
+        improver,
+        score_mode: if mode.is_some_and(|mode| mode.value == "clamp") { ScoreMode::Clamp } else { ScoreMode::Strict },
+        min_score: thousandths(reader),
+        examples: reader.texts("examples").unwrap_or_default().into_iter().map(|text| text.value).collect(),
+        repeat: reader.count("repeat").map(std::num::NonZeroU32::get),
+        into: reader.text("into").map(|path| path.value),
+        limits: reader.get("limits").map(limits).unwrap_or_default(),
+        criteria: defaults.criteria,
+        cases,
+    })
 }
 
-impl Reading<'_> {
-    fn suite(&mut self, reader: Reader<'_>) -> Option<Suite> {
-        let evaluators = self.agents(reader, "evaluator", "evaluators");
-        let prompt_file = reader.text("promptFile").map(|file| self.source.base.join(&file.value));
-        let (task_type, prompts) = (self.said(reader, "taskType"), self.prompts(reader));
-        let mut executors = self.agents(reader, "executor", "executors");
-        let select_best = self.said(reader, "selectBest");
-        let defaults = self.defaults(reader, !evaluators.is_empty() || select_best.is_some());
-        let cases = self.all_cases(reader, &defaults);
-        for (_, prompt) in &prompts {
-            self.check_variables(prompt, &cases);
+fn defaults(reading: &mut Reading<'_>, reader: Reader<'_>, evaluated: bool) -> Defaults {
+    let Some(defaults) = reader.get("defaults") else {
+        return Defaults { judged: evaluated, ..Defaults::default() };
+    };
+    let criteria = defaults.get("criteria").and_then(Reader::as_list).unwrap_or_default();
+    // Whether a case has an expected output is not known here.
+    let criteria = read_criteria(reading, &criteria, true);
+    Defaults {
+        judged: evaluated || !criteria.is_empty(),
+        compares: criteria.iter().find_map(Criterion::compares),
+        criteria,
+        vars: Arc::new(values(defaults.text_map("vars"))),
+        tags: Arc::new(defaults.texts("tags").unwrap_or_default().into_iter().map(|tag| tag.value).collect()),
+    }
+}
+
+/// Reads the cases, here or in a file of their own.
+fn all_cases(reading: &mut Reading<'_>, reader: Reader<'_>, defaults: &Defaults) -> Vec<(Case, Place)> {
+    let (here, file) = (reader.get("cases"), reader.text("casesFile"));
+    let Some(file) = file else {
+        if here.is_none() {
+            reading.faults.push(errors::no_cases(&reader.at()));
         }
-        self.check_trees(reader, &cases);
-        if executors.is_empty() && reader.get("executor").is_none() && reader.get("executors").is_none() {
-            match evaluators.first().filter(|_| cases.iter().all(|(case, _)| case.output.is_some())) {
-                // Nobody is asked for an answer.
-                Some(evaluator) => executors.push(evaluator.clone()),
-                None => self.faults.push(errors::no_executor(&reader.at())),
+        return read_cases(reading, &here.and_then(Reader::as_list).unwrap_or_default(), defaults);
+    };
+    if here.is_some() {
+        reading.faults.push(errors::both(&file.at, "cases", "casesFile"));
+    }
+    let base = &reading.source.base;
+    let read = read_text(&base.join(&file.value), reading.files);
+    let CaseRows { source, rows } = match read.and_then(|text| rows_of(&file.value, text, base)) {
+        Ok(rows) => rows,
+        Err(why) => {
+            reading.faults.push(errors::file_unreadable(&file.at, &file.value, &why));
+            return Vec::new();
+        }
+    };
+    let mut of_file = Reading {
+        source: &source,
+        files: reading.files,
+        faults: Vec::new(),
+        patterns: HashMap::new(),
+        known: HashMap::new(),
+    };
+    let cases = match rows {
+        Some(rows) => one_by_one(&mut of_file, &rows, defaults),
+        None => listed(&mut of_file, defaults),
+    };
+    reading.faults.append(&mut of_file.faults);
+    cases
+}
+
+/// Reads the cases of a source that is an object with the key `cases`.
+fn listed(reading: &mut Reading<'_>, defaults: &Defaults) -> Vec<(Case, Place)> {
+    let node = match parse_within(reading.source, LARGEST * 2) {
+        Ok(node) => node,
+        Err(fault) => {
+            reading.faults.push(fault);
+            return Vec::new();
+        }
+    };
+    check(reading.source, &node, &CASES_FILE, false, &mut reading.faults);
+    let rows = Reader::new(reading.source, &node).get("cases").and_then(Reader::as_list).unwrap_or_default();
+    read_cases(reading, &rows, defaults)
+}
+
+/// Reads cases one by one: the parsed form of all of them takes much more memory than they do.
+fn one_by_one(reading: &mut Reading<'_>, rows: &[Span], defaults: &Defaults) -> Vec<(Case, Place)> {
+    let (mut cases, mut first) = (Vec::with_capacity(rows.len()), HashMap::with_capacity(rows.len()));
+    for (number, row) in (1..).zip(rows) {
+        match parse_part(reading.source, row.clone()) {
+            Ok(node) => {
+                check(reading.source, &node, &CASE, false, &mut reading.faults);
+                cases.extend(read_case(reading, number, Reader::new(reading.source, &node), defaults, &mut first));
             }
-        }
-        if let Some(agent) = select_best.as_ref().filter(|_| executors.len() * prompts.len() < 2) {
-            self.faults.push(errors::nothing_to_select(&agent.at));
-        }
-        if let Some(agent) = select_best.as_ref().filter(|_| cases.iter().any(|(case, _)| case.tree.is_some())) {
-            self.faults.push(errors::select_on_trees(&agent.at));
-        }
-        let (improver, mode) = (self.said(reader, "improver"), reader.text("scoreMode"));
-        let mut cases: Vec<Case> = cases.into_iter().map(|(case, _)| case).collect();
-        cases.shrink_to_fit();
-        Some(Suite {
-            name: self.source.name.clone(),
-            task_type: task_type?.value,
-            prompt: prompts.first()?.1.clone(),
-            prompt_file,
-            format_requirements: reader.text("formatRequirements").map(|text| text.value),
-            executor: executors.first()?.clone(),
-            columns: columns(&executors, &prompts),
-            evaluators,
-            decide: match reader.text("decide").as_ref().map(|text| text.value.as_str()) {
-                Some("all") => Decide::All,
-                Some("mean") => Decide::Mean,
-                _ => Decide::Majority,
-            },
-            select_best,
-            improver,
-            score_mode: if mode.is_some_and(|mode| mode.value == "clamp") {
-                ScoreMode::Clamp
-            } else {
-                ScoreMode::Strict
-            },
-            min_score: thousandths(reader),
-            examples: reader.texts("examples").unwrap_or_default().into_iter().map(|text| text.value).collect(),
-            repeat: reader.count("repeat").map(std::num::NonZeroU32::get),
-            into: reader.text("into").map(|path| path.value),
-            limits: reader.get("limits").map(limits).unwrap_or_default(),
-            criteria: defaults.criteria,
-            cases,
-        })
-    }
-
-    /// Reads a string that is not blank.
-    pub(super) fn said(&mut self, reader: Reader<'_>, key: &str) -> Option<Text> {
-        let text = reader.text(key)?;
-        if text.value.trim().is_empty() {
-            self.faults.push(errors::blank(&text.at, key));
-            return None;
-        }
-        Some(text)
-    }
-
-    /// Reads a text that is given here or in a file.
-    pub(super) fn said_or_file(&mut self, reader: Reader<'_>, key: &str, file_key: &str) -> Option<String> {
-        if let (Some(_), Some(file)) = (reader.get(key), reader.get(file_key)) {
-            // Keys of which one is required are checked by the table of keys.
-            if key == "expected" {
-                self.faults.push(errors::both(&file.at(), key, file_key));
-            }
-        }
-        if let Some(text) = self.said(reader, key) {
-            return Some(text.value);
-        }
-        let file = self.said(reader, file_key)?;
-        match read_text(&self.source.base.join(&file.value), self.files) {
-            Ok(text) if text.trim().is_empty() => self.faults.push(errors::blank(&file.at, key)),
-            Ok(text) => return Some(text.strip_suffix('\n').map_or(text.clone(), str::to_string)),
-            Err(why) => self.faults.push(errors::file_unreadable(&file.at, &file.value, &why)),
-        }
-        None
-    }
-
-    fn defaults(&mut self, reader: Reader<'_>, evaluated: bool) -> Defaults {
-        let Some(defaults) = reader.get("defaults") else {
-            return Defaults { judged: evaluated, ..Defaults::default() };
-        };
-        let criteria = defaults.get("criteria").and_then(Reader::as_list).unwrap_or_default();
-        // Whether a case has an expected output is not known here.
-        let criteria = self.criteria(&criteria, true);
-        Defaults {
-            judged: evaluated || !criteria.is_empty(),
-            compares: criteria.iter().find_map(Criterion::compares),
-            criteria,
-            vars: Arc::new(values(defaults.text_map("vars"))),
-            tags: Arc::new(defaults.texts("tags").unwrap_or_default().into_iter().map(|tag| tag.value).collect()),
+            Err(fault) => reading.faults.push(fault),
         }
     }
+    cases
+}
 
-    /// Reads the cases, here or in a file of their own.
-    fn all_cases(&mut self, reader: Reader<'_>, defaults: &Defaults) -> Vec<(Case, Place)> {
-        let (here, file) = (reader.get("cases"), reader.text("casesFile"));
-        let Some(file) = file else {
-            if here.is_none() {
-                self.faults.push(errors::no_cases(&reader.at()));
-            }
-            return self.cases(&here.and_then(Reader::as_list).unwrap_or_default(), defaults);
-        };
-        if here.is_some() {
-            self.faults.push(errors::both(&file.at, "cases", "casesFile"));
-        }
-        let base = &self.source.base;
-        let read = read_text(&base.join(&file.value), self.files);
-        let CaseRows { source, rows } = match read.and_then(|text| rows_of(&file.value, text, base)) {
-            Ok(rows) => rows,
-            Err(why) => {
-                self.faults.push(errors::file_unreadable(&file.at, &file.value, &why));
-                return Vec::new();
-            }
-        };
-        let mut reading = Reading {
-            source: &source,
-            files: self.files,
-            faults: Vec::new(),
-            patterns: HashMap::new(),
-            known: HashMap::new(),
-        };
-        let cases = match rows {
-            Some(rows) => reading.rows(&rows, defaults),
-            None => reading.array(defaults),
-        };
-        self.faults.append(&mut reading.faults);
-        cases
-    }
-
-    /// Reads the cases of a source that is an object with the key `cases`.
-    fn array(&mut self, defaults: &Defaults) -> Vec<(Case, Place)> {
-        let node = match parse_within(self.source, LARGEST * 2) {
-            Ok(node) => node,
-            Err(fault) => {
-                self.faults.push(fault);
-                return Vec::new();
-            }
-        };
-        check(self.source, &node, &CASES_FILE, false, &mut self.faults);
-        let rows = Reader::new(self.source, &node).get("cases").and_then(Reader::as_list).unwrap_or_default();
-        self.cases(&rows, defaults)
-    }
-
-    /// Reads cases one by one: the parsed form of all of them takes much more memory than they do.
-    fn rows(&mut self, rows: &[Span], defaults: &Defaults) -> Vec<(Case, Place)> {
-        let (mut cases, mut first) = (Vec::with_capacity(rows.len()), HashMap::with_capacity(rows.len()));
-        for (number, row) in (1..).zip(rows) {
-            match parse_part(self.source, row.clone()) {
-                Ok(node) => {
-                    check(self.source, &node, &CASE, false, &mut self.faults);
-                    cases.extend(self.case(number, Reader::new(self.source, &node), defaults, &mut first));
-                }
-                Err(fault) => self.faults.push(fault),
-            }
-        }
-        cases
-    }
-
-    /// Reports cases that lack a variable which the prompt names and other cases have.
-    fn check_variables(&mut self, prompt: &str, cases: &[(Case, Place)]) {
-        let known: BTreeSet<&String> = cases.iter().flat_map(|(case, _)| case.vars.keys()).collect();
-        let named: Vec<&String> = known.into_iter().filter(|name| prompt.contains(&format!("{{{name}}}"))).collect();
-        for (case, at) in cases {
-            let missing = named.iter().filter(|name| !case.vars.contains_key(**name));
-            self.faults.extend(missing.map(|name| errors::no_variable(at, &case.id, name)));
-        }
+/// Reports cases that lack a variable which the prompt names and other cases have.
+fn check_variables(reading: &mut Reading<'_>, prompt: &str, cases: &[(Case, Place)]) {
+    let known: BTreeSet<&String> = cases.iter().flat_map(|(case, _)| case.vars.keys()).collect();
+    let named: Vec<&String> = known.into_iter().filter(|name| prompt.contains(&format!("{{{name}}}"))).collect();
+    for (case, at) in cases {
+        let missing = named.iter().filter(|name| !case.vars.contains_key(**name));
+        reading.faults.extend(missing.map(|name| errors::no_variable(at, &case.id, name)));
     }
 }
