@@ -83,13 +83,11 @@ pub(super) async fn run(
             return (lane, end);
         }
     };
+    let told = world.with_variables(&[("FORKHESTRA_LANE", lane.number.to_string().into())]);
     let launch = Launch {
         program: world.own_program(),
         arguments: worker.arguments.iter().map(Into::into).collect(),
-        environment: world
-            .with_variables(&[("FORKHESTRA_LANE", lane.number.to_string().into())])
-            .environment()
-            .to_vec(),
+        environment: told.environment().iter().map(|(name, value)| (name.into(), value.into())).collect(),
         folder: root,
         stdin: None,
     };

@@ -97,6 +97,7 @@ impl ByHand<'_> {
             arguments: self.arguments.iter().map(Into::into).collect(),
             environment: std::env::vars_os()
                 .filter(|(name, _)| self.without.iter().all(|without| name != without))
+                .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
             folder: self.folder,
             stdin: stdin.as_deref(),

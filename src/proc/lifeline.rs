@@ -3,10 +3,10 @@
 //! another, and is the subreaper of their trees. It watches the agent and a socket that only its host holds, and it
 //! kills what an agent leaves behind. When the host dies, however it dies, the socket closes and the tree is killed.
 
-use super::launch::Launch;
+use super::launch::{ReceivedLaunch, read_launch};
 use super::lineage::{Lineage, Output};
 use super::system::{
-    LISTEN_CLOEXEC, Process, adopt_orphans, containment, descendants, name_ourselves, own_children, pid, pipe_end,
+    LISTEN_CLOEXEC, OwnChildren, Process, adopt_orphans, containment, descendants, name_ourselves, pid, pipe_end,
     process, signal_all, spawn,
 };
 use super::wire::{LifelineReport, MOST_FILES, Order};
@@ -19,7 +19,7 @@ use rustix::process::{
     kill_process_group, setsid, wait, waitid, waitpid,
 };
 use std::collections::VecDeque;
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::{self, ErrorKind, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -89,19 +89,24 @@ pub fn lifeline() -> io::Result<()> {
         told_stop: false,
         unsure: false,
         files: VecDeque::new(),
+        children: OwnChildren::new(),
         lineage,
         _held: held,
     };
     lifeline.watch()
 }
 
+fn path(word: &CStr) -> &Path {
+    Path::new(OsStr::from_bytes(word.to_bytes()))
+}
+
 /// Starts a program with the given output files. It leads its own group in our session, which has no terminal.
-fn start(launch: &Launch<'_>, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Pid> {
-    let is_sandbox = |word: &OsStr| Path::new(word).file_name().is_some_and(|name| name == BUBBLEWRAP);
-    if is_sandbox(launch.program.as_os_str()) || launch.arguments.iter().any(|word| is_sandbox(word)) {
+fn start(launch: &ReceivedLaunch<'_>, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Pid> {
+    let is_sandbox = |word: &&CStr| path(word).file_name().is_some_and(|name| name == BUBBLEWRAP);
+    if is_sandbox(&launch.program) || launch.arguments.iter().any(is_sandbox) {
         super::ourselves::keep_open_files_to_ourselves();
     }
-    let stdin = File::open(launch.stdin.unwrap_or(Path::new("/dev/null")))?;
+    let stdin = File::open(path(launch.stdin.unwrap_or(c"/dev/null")))?;
     spawn(launch, [stdin.into(), stdout, stderr])
 }
 
@@ -119,6 +124,7 @@ struct Lifeline {
     unsure: bool,
     /// The files that were received with orders that have not been handled yet.
     files: VecDeque<OwnedFd>,
+    children: OwnChildren,
     /// How the tree is found where orphans do not come to us.
     lineage: Option<Lineage>,
     /// The file that the host wants held while we live.
@@ -153,8 +159,9 @@ impl Lifeline {
             }
             // Not every system sends SIGCHLD for a process that continues.
             if signalled || self.unsure || follows {
+                // A short read has emptied it. If not, the next poll returns at once.
                 let mut bytes = [0; 64];
-                while matches!((&self.signalled).read(&mut bytes), Ok(1..)) {}
+                while matches!((&self.signalled).read(&mut bytes), Ok(read) if read == bytes.len()) {}
                 self.look_at_agent();
                 // Once the agent has exited, the sweep reaps them.
                 if self.agent.is_some() && !self.exited {
@@ -211,8 +218,8 @@ impl Lifeline {
                 let output = [&stdout, &stderr].into_iter().filter_map(pipe_end).collect();
                 lineage.expect(Output { ends: output, readers });
             }
-            let bytes = Launch::read(File::from(what))?;
-            let launch = Launch::parse(&bytes).ok_or(Errno::INVAL)?;
+            let bytes = read_launch(&File::from(what))?;
+            let launch = ReceivedLaunch::parse(&bytes).ok_or(Errno::INVAL)?;
             if let Some(lineage) = &mut self.lineage {
                 // A program that we start with our own environment is no attempt of its own.
                 lineage.mark(launch.variable(TOKEN).filter(|token| own_token().as_ref() != Some(token)));
@@ -259,6 +266,21 @@ impl Lifeline {
     fn look_at_agent(&mut self) {
         let Some(agent) = self.agent.filter(|_| !self.exited) else { return };
         self.unsure = false;
+        // The exit first: a zombie has no stop to report.
+        if let Some(status) = self.observe(agent, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
+            self.exited = true;
+            let exit = status.terminating_signal().map_or(Exit::Code(status.exit_status().unwrap_or(-1)), Exit::Signal);
+            let mut said = LifelineReport::Exited(exit).line();
+            // Nearly always, only the agent's own zombie is left, which has no children.
+            if self.is_alone(agent.as_raw_nonzero().get()) {
+                let _ = waitpid(Some(agent), WaitOptions::NOHANG);
+                self.forget_agent();
+                said += &LifelineReport::Swept(Vec::new()).line();
+            }
+            // As in `send_report`.
+            let _ = self.host.write_all(said.as_bytes());
+            return;
+        }
         while let Some(status) = self.observe(agent, WaitIdOptions::STOPPED | WaitIdOptions::CONTINUED) {
             match status.stopping_signal() {
                 _ if self.held => {}
@@ -273,26 +295,13 @@ impl Lifeline {
                 None => {}
             }
         }
-        if let Some(status) = self.observe(agent, WaitIdOptions::EXITED | WaitIdOptions::NOWAIT) {
-            self.exited = true;
-            let exit = status.terminating_signal().map_or(Exit::Code(status.exit_status().unwrap_or(-1)), Exit::Signal);
-            let mut said = LifelineReport::Exited(exit).line();
-            // Nearly always, only the agent's own zombie is left, which has no children.
-            if self.is_alone(agent.as_raw_nonzero().get()) {
-                let _ = waitpid(Some(agent), WaitOptions::NOHANG);
-                self.forget_agent();
-                said += &LifelineReport::Swept(Vec::new()).line();
-            }
-            // As in `send_report`.
-            let _ = self.host.write_all(said.as_bytes());
-        }
     }
 
     /// Returns whether nothing is left of the tree but the agent's own zombie.
     fn is_alone(&mut self, agent: i32) -> bool {
         // A process may fork and exit while the table is read: a single quiet look is not conclusive.
         let are_quiet = |known: &mut Lineage| (0..2).all(|_| is_only(&known.find(), agent));
-        own_children() == [agent] && self.lineage.as_mut().is_none_or(are_quiet)
+        self.children.list() == [agent] && self.lineage.as_mut().is_none_or(are_quiet)
     }
 
     /// Returns every process of the tree.
@@ -322,7 +331,7 @@ impl Lifeline {
     /// Reaps dead orphans of the tree that were reparented to us: no other process can.
     fn reap_adopted(&self) {
         let agent = self.agent.map(|agent| agent.as_raw_nonzero().get());
-        for child in own_children().into_iter().filter(|child| Some(*child) != agent).filter_map(pid) {
+        for child in self.children.list().into_iter().filter(|child| Some(*child) != agent).filter_map(pid) {
             let _ = waitpid(Some(child), WaitOptions::NOHANG);
         }
     }

@@ -1,6 +1,6 @@
 //! When a run starts, and that the machine stays awake during the run.
 
-use crate::support::{LONG, Place};
+use crate::support::{LONG, Place, is_dead};
 use std::time::Instant;
 
 #[test]
@@ -122,11 +122,7 @@ fn a_wait_for_another_run_ends_with_a_signal() {
         std::thread::yield_now();
     }
     second.signal("TERM");
-    let stat = format!("/proc/{}/stat", second.child.id());
-    while !std::fs::read_to_string(&stat).unwrap().contains(") Z ") {
-        assert!(begun.elapsed() < LONG);
-        std::thread::yield_now();
-    }
+    place.until(|| is_dead(&second.child.id().to_string()));
     first.signal("INT");
     first.end().code(130);
     second.end().code(143);

@@ -17,9 +17,9 @@ use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal,
 use std::collections::HashMap;
 use std::ffi::CString;
 use std::fs::{self, File, Metadata};
-use std::io::{self, PipeReader};
+use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, AsRawFd, RawFd};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
@@ -40,8 +40,10 @@ const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Returns the name of a process and the fields after it (`proc_pid_stat(5)`); `None` if it is gone.
 fn stat<T>(pid: i32, read: impl FnOnce(&str, &[&str]) -> Option<T>) -> Option<T> {
-    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
-    let stat = String::from_utf8_lossy(&stat);
+    // All that we use of it is in the first 1024 bytes, and one read returns as many as fit.
+    let mut bytes = [0; 1024];
+    let length = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut bytes)).ok()?;
+    let stat = String::from_utf8_lossy(&bytes[..length]);
     // The name is in parentheses, and may contain some itself.
     let (open, close) = (stat.find('(')?, stat.rfind(')')?);
     let fields: Vec<&str> = stat.get(close + 2..)?.split(' ').collect();
@@ -74,12 +76,32 @@ pub(in crate::proc) fn cpu_ticks(process: &Process) -> u64 {
     used.unwrap_or(0)
 }
 
-/// Returns the children of this process, which has only one thread.
-pub(in crate::proc) fn own_children() -> Vec<i32> {
-    let me = getpid().as_raw_nonzero().get();
-    match fs::read_to_string(format!("/proc/{me}/task/{me}/children")) {
-        Ok(list) => list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
-        Err(_) => children(me),
+/// The children of this process, which has only one thread. The kernel's list of them stays open; `None` for a kernel
+/// that has no such list.
+pub(in crate::proc) struct OwnChildren(Option<File>);
+
+impl OwnChildren {
+    pub(in crate::proc) fn new() -> Self {
+        let me = getpid().as_raw_nonzero().get();
+        Self(File::open(format!("/proc/{me}/task/{me}/children")).ok())
+    }
+
+    /// Returns their process ids as they are now.
+    pub(in crate::proc) fn list(&self) -> Vec<i32> {
+        let listed = || {
+            let (mut list, mut bytes) = (Vec::new(), [0; 4096]);
+            let file = self.0.as_ref()?;
+            loop {
+                match file.read_at(&mut bytes, list.len() as u64).ok()? {
+                    0 => return String::from_utf8(list).ok(),
+                    read => list.extend_from_slice(&bytes[..read]),
+                }
+            }
+        };
+        match listed() {
+            Some(list) => list.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
+            None => children(getpid().as_raw_nonzero().get()),
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::{PipeEnd, Process, pid};
 use crate::engine::Containment;
-use crate::proc::launch::Launch;
+use crate::proc::launch::{ReceivedLaunch, variable};
 use libc::{c_int, c_void};
 use nix::sys::signal::SigSet;
 use rustix::event::kqueue::{Event, EventFilter, EventFlags, kevent, kqueue};
@@ -161,9 +161,19 @@ fn hundredths(time: u64) -> u64 {
     nanoseconds / 10_000_000
 }
 
-/// Returns the children of this process.
-pub(in crate::proc) fn own_children() -> Vec<i32> {
-    children(getpid().as_raw_nonzero().get())
+/// The children of this process.
+pub(in crate::proc) struct OwnChildren;
+
+impl OwnChildren {
+    pub(in crate::proc) fn new() -> Self {
+        Self
+    }
+
+    /// Returns their process ids as they are now.
+    #[expect(clippy::unused_self, reason = "on Linux, the kernel's list stays open")]
+    pub(in crate::proc) fn list(&self) -> Vec<i32> {
+        children(getpid().as_raw_nonzero().get())
+    }
 }
 
 /// Returns the children of a process.
@@ -311,10 +321,11 @@ pub(in crate::proc) fn adopt_orphans() -> io::Result<()> {
 
 /// Starts a program. It leads its own process group; signals have their default effect.
 #[expect(clippy::disallowed_methods, reason = "this module starts processes")]
-pub(in crate::proc) fn spawn(launch: &Launch<'_>, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<Pid> {
-    let mut command = Command::new(launch.program);
-    command.args(&launch.arguments).current_dir(launch.folder).process_group(0);
-    command.env_clear().envs(launch.environment.iter().map(|(name, value)| (name, value)));
+pub(in crate::proc) fn spawn(launch: &ReceivedLaunch<'_>, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<Pid> {
+    let word = |word: &CStr| OsStr::from_bytes(word.to_bytes()).to_os_string();
+    let mut command = Command::new(word(launch.program));
+    command.args(launch.arguments.iter().map(|argument| word(argument))).current_dir(word(launch.folder));
+    command.process_group(0).env_clear().envs(launch.environment.iter().filter_map(|entry| variable(entry)));
     command.stdin(Stdio::from(stdin)).stdout(Stdio::from(stdout)).stderr(Stdio::from(stderr));
     let lifeline = getpid();
     let is_ours = move || if getppid() == Some(lifeline) { Ok(()) } else { Err(Errno::SRCH.into()) };

@@ -21,8 +21,8 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 
 pub(super) use this::{
-    InputFile, LISTEN_CLOEXEC, SEND_QUIETLY, SHOWS_NAMES, StopSignal, adopt_orphans, all, children, cpu_ticks,
-    has_pidfds, is_of_our_program, keep_awake, kill, lists_children, locks, name_ourselves, open_paths, own_children,
+    InputFile, LISTEN_CLOEXEC, OwnChildren, SEND_QUIETLY, SHOWS_NAMES, StopSignal, adopt_orphans, all, children,
+    cpu_ticks, has_pidfds, is_of_our_program, keep_awake, kill, lists_children, locks, name_ourselves, open_paths,
     own_files, pipe_end, process, spawn, wait_for_end, widen, write_ends,
 };
 

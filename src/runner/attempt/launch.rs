@@ -109,7 +109,11 @@ impl Driver<'_> {
         let launch = Launch {
             program,
             arguments,
-            environment: self.environment(step, &value),
+            environment: self
+                .environment(step, &value)
+                .into_iter()
+                .map(|(name, value)| (name.into(), value.into()))
+                .collect(),
             folder: step.folder.as_deref().unwrap_or(self.context.root),
             stdin: stdin.map(|_| prompt_path.as_path()),
         };

@@ -382,6 +382,13 @@ fn check_totals(row: &RunRow, events: &[Event], outline: Option<&Outline>) {
     assert_eq!(table.lines().count(), if all.attempts < 2 { 0 } else { rows }, "{table}");
 }
 
+/// Whether all threads of a process are dead. Until then, its files are open and its locks hold.
+pub(crate) fn is_dead(pid: &str) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).map_or(0, Iterator::count);
+    stat.map_or(true, |stat| stat.contains(") Z ")) && threads <= 1
+}
+
 /// Sends a signal by its name. The shell has `kill` built in, so no package is needed.
 pub(crate) fn send(name: &str, pid: &str) {
     assert!(Command::new("/bin/sh").arg("-c").arg(format!("kill -{name} {pid}")).status().unwrap().success());

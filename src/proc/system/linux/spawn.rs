@@ -2,17 +2,15 @@
 //! (`CLONE_VM | CLONE_VFORK`, clone(2)). `posix_spawn(3)` does the same, but cannot set the parent death signal.
 
 use crate::engine::Containment;
-use crate::proc::launch::Launch;
+use crate::proc::launch::ReceivedLaunch;
 use crate::proc::system::containment;
 use libc::{c_char, c_int, c_void, pid_t, sigset_t};
 use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::process::{Pid, WaitOptions, getpid, waitpid};
-use std::collections::BTreeMap;
-use std::ffi::{CString, OsStr};
+use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 
 /// The child's stack, in bytes, without what it may need for the arguments.
@@ -41,29 +39,20 @@ struct Child {
 /// # Errors
 /// When the process cannot be created, or one of the calls before the program's first instruction fails.
 #[expect(unsafe_code, reason = "a process that shares our memory until it executes another program")]
-pub(in crate::proc) fn spawn(launch: &Launch<'_>, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<Pid> {
-    let text = |bytes: &[u8]| CString::new(bytes).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput));
-    let program = text(launch.program.as_os_str().as_bytes())?;
-    let folder = text(launch.folder.as_os_str().as_bytes())?;
-    let arguments: Vec<CString> =
-        launch.arguments.iter().map(|word| text(word.as_bytes())).collect::<io::Result<_>>()?;
-    // The last of several values is the one that counts.
-    let environment: BTreeMap<&OsStr, &OsStr> =
-        launch.environment.iter().map(|(name, value)| (&**name, &**value)).collect();
-    let variable = |(name, value): (&OsStr, &OsStr)| text(&[name.as_bytes(), b"=", value.as_bytes()].concat());
-    let environment: Vec<CString> = environment.into_iter().map(variable).collect::<io::Result<_>>()?;
-    let list = |first: Option<&CString>, rest: &[CString]| -> Vec<*const c_char> {
-        first.into_iter().chain(rest).map(|text| text.as_ptr()).chain([ptr::null()]).collect()
+pub(in crate::proc) fn spawn(launch: &ReceivedLaunch<'_>, [stdin, stdout, stderr]: [OwnedFd; 3]) -> io::Result<Pid> {
+    let list = |words: &[&CStr]| -> Vec<*const c_char> {
+        words.iter().map(|word| word.as_ptr()).chain([ptr::null()]).collect()
     };
-    let (arguments, environment) = (list(Some(&program), &arguments), list(None, &environment));
+    let arguments = list(&[&[launch.program][..], &launch.arguments].concat());
+    let environment = list(&launch.environment);
     // A shell script without a `#!` line may be given to /bin/sh, with a copy of the arguments on the stack.
     let mut stack: Vec<MaybeUninit<u128>> = Vec::new();
     stack.try_reserve_exact(STACK / size_of::<u128>() + arguments.len())?;
     let mut child = Child {
-        program: program.as_ptr(),
+        program: launch.program.as_ptr(),
         arguments: arguments.as_ptr(),
         environment: environment.as_ptr(),
-        folder: folder.as_ptr(),
+        folder: launch.folder.as_ptr(),
         files: [stdin.as_raw_fd(), stdout.as_raw_fd(), stderr.as_raw_fd()],
         parent: getpid().as_raw_nonzero().get(),
         dies_with_parent: containment() == Containment::Whole,
