@@ -159,7 +159,11 @@ pub(super) fn spawn_lifeline(program: &Path, hold: Option<BorrowedFd<'_>>) -> Re
     let (control, theirs) = UnixStream::pair().map_err(SpawnError::Pipes)?;
     control.set_nonblocking(true).map_err(SpawnError::Pipes)?;
     let mut command = Command::new(program);
-    command.arg0("forkhestra").arg("__lifeline").stdin(Stdio::from(OwnedFd::from(theirs)));
+    command
+        .arg0("forkhestra")
+        .arg("__lifeline")
+        .arg(std::process::id().to_string())
+        .stdin(Stdio::from(OwnedFd::from(theirs)));
     // Passed as standard output, so that the lifeline holds it from the start. A file that is sent over the socket
     // would belong to no process until it is read.
     let output = hold.map(|file| file.try_clone_to_owned()).transpose().map_err(SpawnError::Pipes)?;

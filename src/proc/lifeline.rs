@@ -54,6 +54,7 @@ pub(super) const LIFELINE: &str = "fk-lifeline";
 
 /// Runs agents, one after another, as the host orders. Standard input is the socket to the host: once it is closed, we
 /// kill what runs, and exit. Standard output is a file that is held open as long as we live, and never written to.
+/// The last argument is the process id of the host, in decimal digits.
 ///
 /// # Errors
 /// When one of the first steps fails. The host sees the socket close.
@@ -75,7 +76,7 @@ pub fn lifeline() -> io::Result<()> {
             adopt_orphans()?;
             None
         }
-        Containment::Lineage => Some(Lineage::new(me(), getppid().map_or(0, |host| host.as_raw_nonzero().get()))),
+        Containment::Lineage => Some(Lineage::new(me(), living_host())),
     };
     let (signalled, wake) = UnixStream::pair()?;
     signalled.set_nonblocking(true)?;
@@ -153,12 +154,17 @@ impl Lifeline {
                 }
                 Err(error) => return Err(error.into()),
             }
-            let [host, signalled] = sources.map(|source| !source.revents().is_empty());
+            let [host, signalled] = sources.map(|source| source.revents());
+            // What it ordered last would have nobody to report to.
+            if host.contains(PollFlags::HUP) {
+                self.sweep();
+                return Ok(());
+            }
             if let Some(lineage) = self.lineage.as_mut().filter(|_| follows) {
                 lineage.look();
             }
             // Not every system sends SIGCHLD for a process that continues.
-            if signalled || self.unsure || follows {
+            if !signalled.is_empty() || self.unsure || follows {
                 // A short read has emptied it. If not, the next poll returns at once.
                 let mut bytes = [0; 64];
                 while matches!((&self.signalled).read(&mut bytes), Ok(read) if read == bytes.len()) {}
@@ -168,7 +174,7 @@ impl Lifeline {
                     self.reap_adopted();
                 }
             }
-            if host {
+            if !host.is_empty() {
                 match self.receive() {
                     Ok(text) if !text.is_empty() => pending.push_str(&text),
                     Err(Errno::INTR) => continue,
@@ -456,6 +462,14 @@ fn sandboxed(agent: i32) -> Vec<Process> {
 
 fn is_bubblewrap(pid: i32) -> bool {
     process(pid).is_some_and(|process| process.name == BUBBLEWRAP)
+}
+
+/// Returns the process id of our host; `None` if it has ended, and another process has adopted us.
+fn living_host() -> Option<i32> {
+    let parent = getppid()?.as_raw_nonzero().get();
+    #[expect(clippy::disallowed_methods, reason = "a lifeline has no world")]
+    let host = std::env::args_os().next_back()?;
+    (host.to_str()?.parse() == Ok(parent)).then_some(parent)
 }
 
 fn me() -> i32 {

@@ -10,10 +10,10 @@ use std::os::fd::OwnedFd;
 /// What is known of the processes of an agent.
 #[derive(Debug)]
 pub(super) struct Lineage {
-    /// The session that the agent starts in, which is ours.
+    /// The session that the agent starts in. We lead it, so this is our own process id, too.
     session: i32,
-    /// Processes that are never part of it: us, and our host.
-    others: [i32; 2],
+    /// Our host; `None` if it had ended when we began.
+    host: Option<i32>,
     /// The `id`s of the processes that were found, also of those that have ended.
     members: HashSet<u64>,
     /// The variable that marks the agent's environment, as `NAME=value`.
@@ -34,8 +34,8 @@ pub(super) struct Output {
 
 impl Lineage {
     /// Knows no process yet. `lifeline` leads the session.
-    pub(super) fn new(lifeline: i32, host: i32) -> Self {
-        Self { session: lifeline, others: [lifeline, host], members: HashSet::new(), token: None, output: None }
+    pub(super) fn new(lifeline: i32, host: Option<i32>) -> Self {
+        Self { session: lifeline, host, members: HashSet::new(), token: None, output: None }
     }
 
     /// Begins again for the next agent.
@@ -70,9 +70,9 @@ impl Lineage {
     }
 
     fn is_marked(&self, process: &Process) -> bool {
-        let [_, host] = self.others;
         // What our host has started is not below the agent.
-        if self.is_other(process) || process.parent == host || process.zombie || self.members.contains(&process.id) {
+        let is_of_the_host = self.host == Some(process.parent);
+        if self.is_other(process) || is_of_the_host || process.zombie || self.members.contains(&process.id) {
             return false;
         }
         let has_token = || self.token.as_ref().is_some_and(|token| has_variable(process.pid, &|found| found == token));
@@ -81,9 +81,10 @@ impl Lineage {
         has_token() || holds_output()
     }
 
-    /// Whether a process is never part of the tree. The first process adopts the orphans of everybody.
+    /// Whether a process is never part of the tree: we, our host, and the first process, which adopts the orphans of
+    /// everybody.
     fn is_other(&self, process: &Process) -> bool {
-        process.pid <= 1 || self.others.contains(&process.pid)
+        process.pid <= 1 || process.pid == self.session || self.host == Some(process.pid)
     }
 
     /// Adds the processes of the session, and those that a known process has forked.
@@ -132,7 +133,7 @@ mod tests {
 
     #[test]
     fn a_process_of_the_session_and_what_it_forks_into_other_sessions_are_found() {
-        let mut lineage = Lineage::new(12, 11);
+        let mut lineage = Lineage::new(12, Some(11));
         lineage.add_relatives(&HashMap::from([
             // The host, the lifeline and its agent.
             process(11, 1, 11, None),
@@ -149,14 +150,24 @@ mod tests {
 
     #[test]
     fn the_first_process_and_the_kernel_are_never_part_of_it() {
-        let mut lineage = Lineage::new(12, 11);
+        let mut lineage = Lineage::new(12, Some(11));
         lineage.add_relatives(&HashMap::from([process(0, 0, 12, None), process(1, 0, 12, Some(0))]));
         assert!(known(&lineage).is_empty());
     }
 
     #[test]
+    fn a_marked_orphan_is_found_if_the_host_has_ended_and_what_a_living_host_has_started_is_not() {
+        let (_, ours) = process(i32::try_from(std::process::id()).unwrap(), 1, 14, None);
+        for (host, parent, found) in [(None, 1, true), (Some(11), 1, true), (Some(11), 11, false)] {
+            let mut lineage = Lineage::new(12, host);
+            lineage.mark(Some(b"CARGO_PKG_NAME=forkhestra".to_vec()));
+            assert_eq!(lineage.is_marked(&Process { parent, ..ours.clone() }), found, "{host:?}, {parent}");
+        }
+    }
+
+    #[test]
     fn an_orphan_that_was_seen_while_its_parent_lived_stays_known_and_so_does_what_it_forks_later() {
-        let mut lineage = Lineage::new(12, 11);
+        let mut lineage = Lineage::new(12, Some(11));
         lineage.add_relatives(&HashMap::from([process(13, 12, 12, Some(120)), process(14, 13, 14, Some(130))]));
         // Its parent is gone, and init has adopted it.
         lineage.add_relatives(&HashMap::from([process(14, 1, 14, None), process(17, 14, 17, Some(140))]));

@@ -1,10 +1,12 @@
 //! What an agent leaves running is stopped, and so is everything when forkhestra is killed.
 
-use super::support::{Place, Running, send};
+use super::support::{Place, Running, is_dead, send};
+use forkhestra::proc::{Launch, LifelineHandle};
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::Command;
 
 /// A daemon that has left the session and keeps the output open.
@@ -71,6 +73,27 @@ fn killing_the_runner_at_any_instant_ends_the_whole_tree() {
         running.signal("KILL");
         assert_eq!(running.end().code, None);
     }
+}
+
+/// To start the agent, the lifeline would open its input, which nobody writes.
+#[test]
+fn a_lifeline_whose_host_has_ended_before_it_began_starts_no_agent() {
+    let place = Place::new();
+    let (lifeline, go, input) = (place.path("tmp/lifeline"), place.path("tmp/go"), place.path("tmp/input"));
+    let program = env!("CARGO_BIN_EXE_forkhestra");
+    let waits = format!("#!/bin/sh\nwhile [ ! -e {} ]; do sleep 0.01; done\nexec {program} \"$@\"\n", go.display());
+    fs::write(&lifeline, waits).unwrap();
+    fs::set_permissions(&lifeline, fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(Command::new("mkfifo").arg(&input).status().unwrap().success());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let _inside = runtime.enter();
+    let mut handle = LifelineHandle::start(&lifeline, None).unwrap();
+    let (program, folder, stdin) = (Path::new("/bin/true"), Path::new("/"), Some(&*input));
+    handle.launch(&Launch { program, arguments: Vec::new(), environment: Vec::new(), folder, stdin }).unwrap();
+    let pid = handle.pid().to_string();
+    drop(handle);
+    fs::write(&go, "").unwrap();
+    place.until(|| is_dead(&pid));
 }
 
 /// The lifeline itself is killed: the attempt fails, and its processes are found by their token.
@@ -189,6 +212,7 @@ fn a_run_begins_only_when_what_a_run_left_that_was_killed_with_its_lifeline_is_d
             send("STOP", &format!("{lifeline} {host}"));
             send("KILL", &format!("{lifeline} {host}"));
         }
+        place.until(|| is_dead(&host));
         let ran = place.run(&["b"]);
         assert_eq!(ran.code(0).stdout, "done\n", "{}", ran.stderr);
         assert!(
