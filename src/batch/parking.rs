@@ -15,7 +15,7 @@ impl BatchDriver<'_> {
     /// run that is not told reaches the limit itself.
     pub(super) fn park(&self) {
         let limits = self.state.parked.iter().map(|(backend, until)| (backend.as_str(), *until));
-        let _ = self.context.world.park(&self.context.workspaces, limits);
+        let _ = crate::world::write_parked(self.context.world, &self.context.workspaces, limits);
     }
 }
 

@@ -73,7 +73,7 @@ pub(super) fn restore(world: &World, common: &Common, args: &RestoreArgs, as_jso
     };
     let tree = tree.ok_or_else(|| no_snapshot(run, place.attempt, reason(&store, &trees, place.attempt)))?;
     let to = shell(world, common).join(&args.to);
-    world.make_empty(&to).map_err(|error| not_empty(&to, &error.to_string()))?;
+    world.disk().make_empty(&to).map_err(|error| not_empty(&to, &error.to_string()))?;
     let scratch = world.scratch_folder().map_err(|error| not_restored(&to, &error.to_string()))?;
     if !store.write_tree(scratch.path(), &tree, &to) {
         return Err(not_restored(&to, "git could not write the snapshot").into());

@@ -117,8 +117,9 @@ pub(super) fn diagnose(world: &World, common: &Common, args: &DiagnoseArgs) -> A
         // Taken after the command, because files that it built are part of the tree. A lost diagnosis is run again.
         let tree = TreeWatch::default().fingerprint(&project.root, wanted.line().as_bytes());
         if let Some(path) = own_diagnosis(world) {
-            let _ =
-                world.write(&path, &format!("{tree} {}\n", if exit == Exit::Success { "passed" } else { "failed" }));
+            let _ = world
+                .disk()
+                .write(&path, &format!("{tree} {}\n", if exit == Exit::Success { "passed" } else { "failed" }));
         }
     }
     Ok(exit)

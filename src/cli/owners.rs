@@ -14,7 +14,7 @@ const ROOT: u32 = 0;
 pub(super) fn strangers(world: &World, root: &Path, repository: Option<&Path>) -> Option<Diagnostic> {
     let decides = [".forkhestra", "forge"].into_iter().chain(PROJECT_FILES).map(|name| root.join(name));
     let repository = repository.map(|folder| folder.join(".git"));
-    let theirs = |path: &PathBuf| world.owner(path).filter(|owner| !is_ours(world, *owner));
+    let theirs = |path: &PathBuf| world.disk().owner(path).filter(|owner| !is_ours(world, *owner));
     let (path, owner) = repository.into_iter().chain(decides).find_map(|path| Some((path.clone(), theirs(&path)?)))?;
     if is_safe(root) {
         return None;

@@ -201,7 +201,7 @@ fn written(
         Some(out) if out.as_os_str() == "-" => Ok(None),
         Some(out) => {
             let path = shell(world, common).join(out);
-            world.write(&path, text).map_err(|error| not_written(&path, &error.to_string()))?;
+            world.disk().write(&path, text).map_err(|error| not_written(&path, &error.to_string()))?;
             Ok(Some(path))
         }
         None => {

@@ -125,14 +125,14 @@ fn write_pages(world: &World, command: &Command, folder: &Path) -> std::io::Resu
     let page = clap_mangen::Man::new(command.clone());
     let mut text = Vec::new();
     page.render(&mut text)?;
-    world.write(&folder.join(page.get_filename()), &String::from_utf8_lossy(&text))?;
+    world.disk().write(&folder.join(page.get_filename()), &String::from_utf8_lossy(&text))?;
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
     let below = shown.into_iter().map(|command| write_pages(world, command, folder)).sum::<std::io::Result<usize>>()?;
     Ok(below + 1)
 }
 
 fn install(world: &World, file: &Path, content: &str) -> Result<(), Diagnostic> {
-    world.write(file, content).map_err(|error| {
+    world.disk().write(file, content).map_err(|error| {
         Diagnostic::error("usage/completions", format!("cannot write {}: {error}", file.display()))
             .help("without --install, the script is printed: write it where your shell looks for completions")
     })

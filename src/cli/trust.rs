@@ -38,7 +38,7 @@ pub(super) fn distrusted(world: &World, common: &Common, project: &Project) -> O
         return None;
     }
     if !common.trust {
-        if !world.stdin_is_terminal() {
+        if !world.stdin().is_terminal() {
             return Some(unknown(&file.source.name));
         }
         let root = project.root.display();
@@ -46,12 +46,13 @@ pub(super) fn distrusted(world: &World, common: &Common, project: &Project) -> O
             "{} in {root} is new to you or has changed. It can run any command as you.\nLook at it: forkhestra list; forkhestra NAME --dry-run\nTrust it? [y/N] ",
             file.source.name
         ));
-        if !world.read_line().trim().eq_ignore_ascii_case("y") {
+        if !world.stdin().read_line().trim().eq_ignore_ascii_case("y") {
             return Some(unknown(&file.source.name));
         }
     }
     let line = format!("{digest} {}\n", project.root.display());
-    let remembered = if trusted.is_empty() { world.create(&known, &line) } else { world.append(&known, &line) };
+    let remembered =
+        if trusted.is_empty() { world.disk().create(&known, &line) } else { world.disk().append(&known, &line) };
     remembered.err().map(|error| {
         Diagnostic::error("config/untrusted", format!("cannot save your answer: {}: {error}", known.display()))
             .help("make the directory writable")

@@ -16,7 +16,7 @@ pub(super) fn in_an_iteration(world: &World) -> bool {
 
 /// Records a decision of an agent.
 pub(super) fn record(world: &World, decision: Decision, notes: &str) -> Answered {
-    let typed = if notes == "-" { world.read_stdin().unwrap_or_default() } else { notes.as_bytes().to_vec() };
+    let typed = if notes == "-" { world.stdin().read_all().unwrap_or_default() } else { notes.as_bytes().to_vec() };
     match recorded(world, decision, &String::from_utf8_lossy(&typed)) {
         Ok(()) => Ok(answer(&format!(
             "recorded: {}. It takes effect when you have finished; say in your final message what you did.\n",

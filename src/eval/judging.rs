@@ -170,7 +170,7 @@ impl Questions<'_> {
         ];
         for (name, text) in files {
             if let Some(text) = text {
-                world.create(&folder.path().join(name), text)?;
+                world.disk().create(&folder.path().join(name), text)?;
             }
         }
         Ok(folder)

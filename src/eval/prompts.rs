@@ -148,7 +148,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let world = World::look().unwrap();
         for (name, text) in files {
-            world.create(&folder.path().join(name), text).unwrap();
+            world.disk().create(&folder.path().join(name), text).unwrap();
         }
         Prompts::read(Some(folder.path()), &world)
     }

@@ -51,7 +51,8 @@ impl Driver<'_> {
         };
         let Kind::Agent { backend: Some(backend), .. } = &step.kind else { return Ok(None) };
         let now = self.context.world.moment();
-        let until = self.context.world.parked(backend).and_then(|until| Timestamp::from_millisecond(until).ok());
+        let until = crate::world::parked_until(self.context.world, backend)
+            .and_then(|until| Timestamp::from_millisecond(until).ok());
         Ok(until.filter(|until| *until > now).map(|until| {
             let left = until.as_millisecond().saturating_sub(now.as_millisecond());
             let limit = UsageLimit {

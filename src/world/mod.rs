@@ -1,22 +1,27 @@
 //! Everything ambient: the working directory, variables, files, the clocks, our own program. It is passed in, so that
-//! tests can fake it. It also writes the files that the user requested.
+//! tests can fake it.
 #![expect(clippy::disallowed_methods, reason = "the owner of what is ambient")]
 
-mod ages;
-mod cache;
+mod disk;
 mod machine;
 mod parked;
 mod stdin;
-mod variables;
+mod uptime;
+
+pub use disk::Disk;
+pub use parked::{parked_until, parked_variable, write_parked};
+pub use stdin::Stdin;
+pub use uptime::Uptime;
 
 use crate::source::{Env, Files, Kind};
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::{self, DirBuilder, File, Permissions};
+use std::io::{self, IsTerminal, Read};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use uptime::UptimeOf;
 
 /// The surroundings that the program finds when it starts.
 #[derive(Debug)]
@@ -151,23 +156,6 @@ impl World {
         self.test_seam("FORKHESTRA_TEST_STILL_CLOCK").is_some()
     }
 
-    /// Returns every file below a directory, sorted by path; links are not followed.
-    #[must_use]
-    pub fn files_below(&self, folder: &Path) -> Vec<PathBuf> {
-        let (mut found, mut open) = (Vec::new(), vec![folder.to_path_buf()]);
-        while let Some(folder) = open.pop() {
-            for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-                match entry.file_type() {
-                    Ok(kind) if kind.is_dir() => open.push(entry.path()),
-                    Ok(kind) if kind.is_file() => found.push(entry.path()),
-                    _ => {}
-                }
-            }
-        }
-        found.sort();
-        found
-    }
-
     /// Returns a path relative to the working directory; a path that is not below it is unchanged.
     #[must_use]
     pub fn relative(&self, path: &Path) -> String {
@@ -239,19 +227,6 @@ impl World {
         machine::ignores(signal)
     }
 
-    /// Returns the user ID of a path's owner; none if the path does not exist. For a link, this is the owner of the
-    /// link itself.
-    #[must_use]
-    pub fn owner(&self, path: &Path) -> Option<u32> {
-        fs::symlink_metadata(path).ok().map(|found| MetadataExt::uid(&found))
-    }
-
-    /// Whether files can be created in a directory.
-    #[must_use]
-    pub fn can_write(&self, folder: &Path) -> bool {
-        rustix::fs::access(folder, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK).is_ok()
-    }
-
     /// Creates a new directory for a demonstration, which is not removed.
     ///
     /// # Errors
@@ -268,167 +243,98 @@ impl World {
         tempfile::Builder::new().prefix("forkhestra-").tempdir_in(self.temporary())
     }
 
-    /// Creates a directory that the user requested, and the directories above it.
-    ///
-    /// # Errors
-    /// When it cannot be created, or exists and is not an empty directory.
-    pub fn make_empty(&self, path: &Path) -> io::Result<()> {
-        fs::create_dir_all(path)?;
-        match fs::read_dir(path)?.next() {
-            Some(_) => Err(io::Error::new(io::ErrorKind::AlreadyExists, "the directory is not empty")),
-            None => Ok(()),
-        }
-    }
-
-    /// Creates a file that the user requested, and the directories above it. An existing file is never touched.
-    ///
-    /// # Errors
-    /// `AlreadyExists`, or any other error of the operating system.
-    pub fn create(&self, path: &Path, content: &str) -> io::Result<()> {
-        if let Some(folder) = path.parent() {
-            fs::create_dir_all(folder)?;
-        }
-        OpenOptions::new().write(true).create_new(true).open(path)?.write_all(content.as_bytes())
-    }
-
-    /// Creates an empty file and its directory, for their owner only.
-    ///
-    /// # Errors
-    /// `AlreadyExists`, or any other error of the operating system.
-    pub fn create_private(&self, path: &Path) -> io::Result<()> {
-        if let Some(folder) = path.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-        }
-        OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map(drop)
-    }
-}
-
-impl World {
-    /// Checks whether a file can be created, by creating and removing it.
-    ///
-    /// # Errors
-    /// Any error of the operating system.
-    pub fn try_out(&self, path: &Path) -> io::Result<()> {
-        OpenOptions::new().write(true).create_new(true).open(path)?;
-        fs::remove_file(path)
-    }
-
-    /// Appends to a file that the user named; the file is created if it does not exist.
-    ///
-    /// # Errors
-    /// Any error of the operating system.
-    pub fn append(&self, path: &Path, text: &str) -> io::Result<()> {
-        self.appender(path)?.write_all(text.as_bytes())
-    }
-
-    /// Opens a file that the user named, to append to it piece by piece; the file is created if it does not exist.
-    ///
-    /// # Errors
-    /// Any error of the operating system.
-    pub fn appender(&self, path: &Path) -> io::Result<File> {
-        OpenOptions::new().create(true).append(true).open(path)
-    }
-
-    /// Writes a file that the user requested. An existing file is replaced as a whole, or not at all.
-    ///
-    /// # Errors
-    /// Any error of the operating system.
-    pub fn write(&self, path: &Path, content: &str) -> io::Result<()> {
-        match fs::metadata(path) {
-            Ok(metadata) if metadata.is_file() => self.replace(path, content),
-            // A pipe or a device is written to, not replaced.
-            Ok(metadata) if !metadata.is_dir() => {
-                OpenOptions::new().write(true).open(path)?.write_all(content.as_bytes())
-            }
-            Ok(_) => Err(io::ErrorKind::IsADirectory.into()),
-            Err(_) => self.create(path, content),
-        }
-    }
-
-    /// Replaces a file that the user asked to be written, as a whole or not at all. Its permissions are kept.
-    ///
-    /// # Errors
-    /// Any error of the operating system.
-    pub fn replace(&self, path: &Path, content: &str) -> io::Result<()> {
-        let path = fs::canonicalize(path)?;
-        let folder = path.parent().ok_or(io::ErrorKind::NotFound)?;
-        let mut file = tempfile::NamedTempFile::new_in(folder)?;
-        file.write_all(content.as_bytes())?;
-        file.as_file().set_permissions(fs::metadata(&path)?.permissions())?;
-        file.as_file().sync_all()?;
-        file.persist(&path).map_err(|error| error.error)?;
-        Ok(())
-    }
-}
-
-/// A clock that shows the time since the machine started, including its sleep (`clock_gettime(2)`).
-/// It cannot be set.
-#[derive(Debug, Clone)]
-pub struct Uptime(UptimeOf);
-
-#[derive(Debug, Clone)]
-enum UptimeOf {
-    Machine,
-    /// For tests: the machine has also slept for as many milliseconds as this file specifies.
-    MachineAndFile(PathBuf),
-    #[cfg(test)]
-    Fake(FakeMachine),
-}
-
-impl Uptime {
-    /// Returns the time that the clock shows.
+    /// Returns the date and time in UTC this long ago, in RFC 3339 with milliseconds.
     #[must_use]
-    pub fn now(&self) -> Duration {
-        let now = rustix::time::clock_gettime(machine::UPTIME);
-        let (seconds, nanoseconds) = (u64::try_from(now.tv_sec), u32::try_from(now.tv_nsec));
-        let uptime = Duration::new(seconds.unwrap_or(0), nanoseconds.unwrap_or(0));
-        match &self.0 {
-            UptimeOf::Machine => uptime,
-            UptimeOf::MachineAndFile(file) => {
-                let slept = fs::read_to_string(file).ok().and_then(|text| text.trim().parse().ok());
-                uptime + Duration::from_millis(slept.unwrap_or(0))
-            }
-            #[cfg(test)]
-            UptimeOf::Fake(machine) => machine.uptime(),
-        }
+    pub fn timestamp_before(&self, age: Duration) -> String {
+        let now = self.timestamp().parse().unwrap_or(jiff::Timestamp::MIN);
+        format!("{:.3}", now.checked_sub(age).unwrap_or(jiff::Timestamp::MIN))
     }
 
-    /// The longest time that a wait may go without a look at this clock: the runtime's timers do not advance while the
-    /// machine sleeps.
+    /// Returns how many milliseconds have passed since a time in RFC 3339, by the wall clock; 0 for an invalid time or
+    /// one in the future.
     #[must_use]
-    pub fn glance(&self) -> Duration {
-        match self.0 {
-            UptimeOf::MachineAndFile(_) => Duration::from_millis(20),
-            UptimeOf::Machine => Duration::from_secs(30),
-            #[cfg(test)]
-            UptimeOf::Fake(_) => Duration::from_secs(30),
+    pub fn milliseconds_since_time(&self, then: &str) -> u64 {
+        let Ok((now, then)) = self.timestamp().parse().and_then(|now: jiff::Timestamp| Ok((now, then.parse()?))) else {
+            return 0;
+        };
+        let then: jiff::Timestamp = then;
+        u64::try_from(now.as_millisecond() - then.as_millisecond()).unwrap_or(0)
+    }
+
+    /// Returns how many milliseconds ago a file was written to; `None` if there is no such file.
+    #[must_use]
+    pub fn milliseconds_since_touch(&self, path: &Path) -> Option<u64> {
+        let touched = jiff::Timestamp::try_from(fs::metadata(path).ok()?.modified().ok()?).ok()?;
+        Some(self.milliseconds_since_time(&touched.to_string()))
+    }
+
+    /// Removes the files of our own directory that nobody has written to for this long. What cannot be removed stays.
+    pub fn remove_older(&self, folder: &Path, age: Duration) {
+        let old = |path: &Path| self.milliseconds_since_touch(path).is_some_and(|ms| u128::from(ms) > age.as_millis());
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| old(&entry.path())) {
+            let _ = fs::remove_file(entry.path());
         }
     }
-}
 
-/// A simulated machine whose uptime is a number.
-#[cfg(test)]
-#[derive(Debug, Clone, Default)]
-pub(crate) struct FakeMachine(std::sync::Arc<std::sync::Mutex<Duration>>);
-
-#[cfg(test)]
-impl FakeMachine {
-    /// Simulates that the machine sleeps for this long.
-    pub(crate) fn sleep(&self, time: Duration) {
-        *self.0.lock().unwrap() += time;
+    /// Returns how many whole days have passed since a time in RFC 3339; none for an invalid time.
+    #[must_use]
+    pub fn days_since(&self, then: &str) -> Option<u64> {
+        let (now, then): (jiff::Timestamp, jiff::Timestamp) = (self.timestamp().parse().ok()?, then.parse().ok()?);
+        u64::try_from((now.as_second() - then.as_second()) / 86_400).ok()
     }
 
-    fn uptime(&self) -> Duration {
-        *self.0.lock().unwrap()
+    /// Sets the command line's choice of color. It outranks the environment for us, but not for the programs that we
+    /// start.
+    pub fn set_color(&mut self, choice: &str) {
+        self.environment.push((crate::source::COLOR.into(), choice.into()));
     }
-}
 
-#[cfg(test)]
-impl Uptime {
-    /// Returns the clock of a simulated machine, and the machine.
-    pub(crate) fn fake() -> (Self, FakeMachine) {
-        let machine = FakeMachine::default();
-        (Self(UptimeOf::Fake(machine.clone())), machine)
+    /// Returns the same surroundings with these variables, for us and for the programs that we start.
+    #[must_use]
+    pub fn with_variables(&self, variables: &[(&str, OsString)]) -> Self {
+        let mut environment = self.environment.clone();
+        for (name, value) in variables {
+            environment.retain(|(known, _)| known != name);
+            environment.push(((*name).into(), value.clone()));
+        }
+        Self {
+            cwd: self.cwd.clone(),
+            environment,
+            own_program: self.own_program.clone(),
+            executable: self.executable.as_ref().and_then(|file| file.try_clone().ok()),
+        }
+    }
+
+    /// Returns our directory for what can be made again; `None` if there is no home (XDG Base Directory Specification).
+    #[must_use]
+    pub fn own_cache(&self) -> Option<PathBuf> {
+        Some(self.base_folder("XDG_CACHE_HOME", ".cache")?.join("forkhestra"))
+    }
+
+    /// Makes that directory, for its owner only: a workspace has what the project has, and a mirror of a hub has logs.
+    /// Best effort: what is then written there says what is wrong.
+    pub fn make_own_cache(&self) {
+        let Some(path) = self.own_cache() else { return };
+        let _ = DirBuilder::new().recursive(true).mode(0o700).create(&path);
+        let _ = fs::set_permissions(path, Permissions::from_mode(0o700));
+    }
+
+    /// Whether standard output is a terminal.
+    #[must_use]
+    pub fn stdout_is_terminal(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
+    /// The files that the user asks us to write, and those of others.
+    #[must_use]
+    pub fn disk(&self) -> Disk {
+        Disk::new()
+    }
+
+    /// Standard input.
+    #[must_use]
+    pub fn stdin(&self) -> Stdin {
+        Stdin::new()
     }
 }
 
@@ -454,7 +360,7 @@ impl Files for World {
     }
 
     fn head(&self, path: &Path, bytes: usize) -> io::Result<Vec<u8>> {
-        let mut head = Vec::new();
+        let mut head = Vec::with_capacity(bytes);
         open(path)?.take(bytes as u64).read_to_end(&mut head)?;
         Ok(head)
     }

@@ -1,15 +1,22 @@
 //! Standard input: data that is piped in, and what a person types.
 
-use super::World;
 use rustix::termios::{LocalModes, OptionalActions, tcgetattr, tcsetattr};
 use std::io::{self, BufRead, IsTerminal, Read};
 
-impl World {
+/// Standard input.
+#[derive(Debug, Clone, Copy)]
+pub struct Stdin(());
+
+impl Stdin {
+    pub(super) fn new() -> Self {
+        Self(())
+    }
+
     /// Reads all of standard input.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn read_stdin(&self) -> io::Result<Vec<u8>> {
+    pub fn read_all(self) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         io::stdin().read_to_end(&mut bytes)?;
         Ok(bytes)
@@ -17,7 +24,7 @@ impl World {
 
     /// Reads one line of standard input; empty at its end.
     #[must_use]
-    pub fn read_line(&self) -> String {
+    pub fn read_line(self) -> String {
         let mut line = String::new();
         let _ = io::stdin().read_line(&mut line);
         line
@@ -27,7 +34,7 @@ impl World {
     ///
     /// # Errors
     /// When it cannot be read; `InvalidData` for a line of more than `longest` bytes, which is read to its end.
-    pub fn read_message(&self, longest: u64) -> io::Result<Option<String>> {
+    pub fn read_message(self, longest: u64) -> io::Result<Option<String>> {
         let mut line = Vec::new();
         io::stdin().lock().take(longest).read_until(b'\n', &mut line)?;
         if !line.ends_with(b"\n") && line.len() as u64 >= longest {
@@ -39,7 +46,7 @@ impl World {
 
     /// Reads one line of standard input without showing it on the terminal (termios(3), `ECHO`); empty at its end.
     #[must_use]
-    pub fn read_secret(&self) -> String {
+    pub fn read_secret(self) -> String {
         let stdin = io::stdin();
         let before = tcgetattr(&stdin);
         if let Ok(mut silent) = before.clone() {
@@ -56,19 +63,13 @@ impl World {
 
     /// Whether standard input is a terminal.
     #[must_use]
-    pub fn stdin_is_terminal(&self) -> bool {
+    pub fn is_terminal(self) -> bool {
         io::stdin().is_terminal()
-    }
-
-    /// Whether standard output is a terminal.
-    #[must_use]
-    pub fn stdout_is_terminal(&self) -> bool {
-        io::stdout().is_terminal()
     }
 
     /// Whether standard input is a pipe with unread data in it (pipe(7), FIONREAD of `ioctl_tty(2)`).
     #[must_use]
-    pub fn stdin_has_unread_data(&self) -> bool {
+    pub fn has_unread_data(self) -> bool {
         let stdin = io::stdin();
         let is_pipe = rustix::fs::fstat(&stdin)
             .is_ok_and(|found| rustix::fs::FileType::from_raw_mode(found.st_mode) == rustix::fs::FileType::Fifo);

@@ -158,7 +158,7 @@ fn files(world: &World, project: &Project) -> [DoctorFinding; 2] {
         }
     };
     let root = project.root.display();
-    let journal = if world.can_write(&project.root) {
+    let journal = if world.disk().can_write(&project.root) {
         finding("journal", Health::Good, format!("{root}/.forkhestra is writable"))
     } else {
         finding("journal", Health::Bad, format!("{root} is not writable; a run keeps its journal there"))

@@ -17,7 +17,7 @@ pub(in crate::cli) fn templates(world: &World, project: &Project) -> Vec<DoctorF
     let mut names: BTreeSet<String> = BTreeSet::new();
     let own = project.config.agents.values().filter(|entry| entry.layer != crate::chain::LayerKind::BuiltIn);
     names.extend(own.filter_map(|entry| entry.value.template.as_ref()).map(|name| name.value.clone()));
-    let there = world.files_below(&places.templates);
+    let there = world.disk().files_below(&places.templates);
     let prompts = there.iter().filter(|path| path.file_name().is_some_and(|name| name == "prompt.md"));
     let folders = prompts.filter_map(|path| path.parent()?.strip_prefix(&places.templates).ok()?.to_str());
     names.extend(folders.filter(|name| !name.is_empty()).map(str::to_string));

@@ -135,7 +135,7 @@ fn write(world: &World, ready: &ReadyEval, ledger: &EvalLedger) -> Result<String
     };
     if let Some(out) = &options.out {
         let path = Path::new(out);
-        world.create(path, &text).map_err(|error| failed(path, error.to_string()))?;
+        world.disk().create(path, &text).map_err(|error| failed(path, error.to_string()))?;
         return Ok(format!("  written to {}\n", world.relative(path)));
     }
     let Some(path) = ready.suite.prompt_file.as_ref().filter(|_| options.write && generation > 0) else {
@@ -154,7 +154,7 @@ fn write(world: &World, ready: &ReadyEval, ledger: &EvalLedger) -> Result<String
     if text_now.trim_start_matches('\u{feff}').trim() != ready.suite.prompt.trim() {
         return Err(failed(path, "it was changed in the meantime".into()));
     }
-    world.replace(path, &text).map_err(|error| failed(path, error.to_string()))?;
+    world.disk().replace(path, &text).map_err(|error| failed(path, error.to_string()))?;
     Ok(format!("  written to {}\n", world.relative(path)))
 }
 

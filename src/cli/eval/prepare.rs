@@ -147,7 +147,7 @@ fn check_target(world: &World, options: &EvalOptions, suite: &Suite) -> Result<(
                 .help("--out never overwrites: name another file");
             Err(vec![fault])
         }
-        Some(out) => world.try_out(Path::new(out)).map_err(|error| {
+        Some(out) => world.disk().try_out(Path::new(out)).map_err(|error| {
             let fault = Diagnostic::error("eval/out", format!("{out} cannot be written: {error}"));
             vec![fault.help("name a file in a writable directory")]
         }),

@@ -15,7 +15,7 @@ use std::ffi::OsString;
 /// Reads a request from standard input, runs its chain in its tree, and prints the answer.
 pub(in crate::cli) fn tree(world: &World, options: &[OsString]) -> Exit {
     let options: Vec<String> = options.iter().map(|option| option.to_string_lossy().into_owned()).collect();
-    let request = match world.read_stdin() {
+    let request = match world.stdin().read_all() {
         Ok(request) => request,
         Err(error) => {
             print_error(&format!("forkhestra: {error}\n"));

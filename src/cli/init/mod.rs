@@ -72,7 +72,7 @@ pub(in crate::cli) fn init(world: &World, common: &Common, args: &InitArgs) -> A
     }
     let mut text = String::new();
     for (name, content) in FILES {
-        if let Err(error) = world.create(&shell.join(name), content) {
+        if let Err(error) = world.disk().create(&shell.join(name), content) {
             return Err(not_written(name, &error.to_string()).into());
         }
         // Writing to a String cannot fail.
@@ -113,7 +113,7 @@ fn backend(world: &World, project: &Project, name: &str) -> Answered {
         "{{\n  \"backends\": {{\n{entry}  }},\n{level}  \"agents\": {{ \"coder\": {{ \"backend\": \"{name}\" }} }},\n  \"chains\": {{}},\n}}\n"
     );
     let file = PROJECT_FILES[0];
-    world.create(&project.shell.join(file), &text).map_err(|error| not_written(file, &error.to_string()))?;
+    world.disk().create(&project.shell.join(file), &text).map_err(|error| not_written(file, &error.to_string()))?;
     Ok(answer(&format!("wrote {file}\n{then}")))
 }
 
@@ -145,7 +145,7 @@ fn beside(world: &World, shell: &Path, files: &[(PathBuf, String)], more: &str) 
         // Writing to a String cannot fail.
         let _ = if world.kind(&shell.join(path)).is_ok() {
             writeln!(text, "kept  {name}, which already exists")
-        } else if let Err(error) = world.create(&shell.join(path), content) {
+        } else if let Err(error) = world.disk().create(&shell.join(path), content) {
             return Err(not_written(&name.to_string(), &error.to_string()).into());
         } else {
             writeln!(text, "wrote {name}")
@@ -157,7 +157,7 @@ fn beside(world: &World, shell: &Path, files: &[(PathBuf, String)], more: &str) 
 /// Imports templates and skills of another tool.
 fn take_over(world: &World, shell: &Path, from: &Path, place: &dyn Fn(PathBuf) -> PathBuf) -> Answered {
     let (mut files, mut more) = (Vec::new(), String::new());
-    for path in world.files_below(from) {
+    for path in world.disk().files_below(from) {
         let below = path.strip_prefix(from).unwrap_or(&path);
         let text = match world.read(&path).map(String::from_utf8) {
             Ok(Ok(text)) => text,

@@ -43,7 +43,7 @@ pub(super) fn mcp(world: &World, common: &Common, args: &McpArgs) -> Answered {
         Box::new(ProjectTools::new(world, project))
     };
     loop {
-        let answered = match world.read_message(LONGEST) {
+        let answered = match world.stdin().read_message(LONGEST) {
             Ok(Some(line)) if line.trim().is_empty() => continue,
             Ok(Some(line)) => reply(&line, tools.as_mut()),
             Err(error) if error.kind() == ErrorKind::InvalidData => Some(too_long(LONGEST)),

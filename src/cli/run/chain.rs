@@ -172,9 +172,9 @@ pub(in crate::cli) fn add_secrets(
         }
         let typed = || {
             print_error(&format!("Value of the secret {name} (not shown): "));
-            Some(world.read_secret()).filter(|value| !value.is_empty())
+            Some(world.stdin().read_secret()).filter(|value| !value.is_empty())
         };
-        match known.or_else(|| world.stdin_is_terminal().then(typed).flatten()) {
+        match known.or_else(|| world.stdin().is_terminal().then(typed).flatten()) {
             Some(value) => {
                 given.insert(name.clone(), (value, source()));
             }

@@ -82,7 +82,7 @@ pub(in crate::cli) fn detach(
         .into());
     }
     let log = log(world)?;
-    let file = world.appender(&log).map_err(|error| no_log(&log, &error))?;
+    let file = world.disk().appender(&log).map_err(|error| no_log(&log, &error))?;
     let arguments: Vec<OsString> = std::iter::once("__detached".into()).chain(arguments).collect();
     Interrupts::end_questions(|signal| world.ignores(signal)).map_err(|error| not_started(&error))?;
     let mut process = BackgroundProcess::start(world.own_program(), &arguments, file, request.reads_stdin)
@@ -144,7 +144,7 @@ fn log(world: &World) -> Result<PathBuf, Stopped> {
     world.remove_older(&folder, KEPT);
     let time: String = world.timestamp().chars().take(19).filter(|character| *character != ':').collect();
     let log = folder.join(format!("{time}-{}.log", std::process::id()));
-    world.create_private(&log).map_err(|error| no_log(&log, &error))?;
+    world.disk().create_private(&log).map_err(|error| no_log(&log, &error))?;
     Ok(log)
 }
 

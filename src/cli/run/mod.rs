@@ -88,7 +88,7 @@ fn run_as(world: &World, common: &Common, args: &RunArgs, queue: Option<QueueRun
     }
     let reads_stdin = reads_stdin(args.prompt.as_deref(), args.prompt_file.as_deref());
     // With `--start-at`, this is checked when the time has come.
-    let is_asked = |world: &World| !reads_stdin && args.start_at.is_none() && world.stdin_has_unread_data();
+    let is_asked = |world: &World| !reads_stdin && args.start_at.is_none() && world.stdin().has_unread_data();
     let told = is_asked(world);
     plan.warnings.extend(told.then(unread_stdin));
     if args.dry_run {
@@ -287,10 +287,10 @@ pub(in crate::cli) fn said_of(
         Some(Text { value: value.to_string(), at: Place::whole(&source) })
     };
     if reads_stdin(prompt, file) {
-        if world.stdin_is_terminal() {
+        if world.stdin().is_terminal() {
             return Err(vec![stdin_is_a_terminal()]);
         }
-        let bytes = world.read_stdin().map_err(|error| vec![stdin_unreadable(&error.to_string())])?;
+        let bytes = world.stdin().read_all().map_err(|error| vec![stdin_unreadable(&error.to_string())])?;
         let prompt = String::from_utf8(bytes).map_err(|_| vec![stdin_unreadable("it is not UTF-8")])?;
         return Ok(PromptSource { inline: text("standard input", &prompt), file: None });
     }

@@ -64,7 +64,7 @@ impl Output {
                 Ok(Kind::Other) if file != Path::new("/dev/null") => {
                     return Err(no_file(file, "it is not an ordinary file; for a pipe use --events ndjson"));
                 }
-                _ => world.append(file, "").map_err(|error| no_file(file, &error.to_string()))?,
+                _ => world.disk().append(file, "").map_err(|error| no_file(file, &error.to_string()))?,
             }
         }
         Ok(Self { events, file, json, prefix: args.prefix, quiet: common.quiet })
@@ -82,7 +82,7 @@ impl Output {
     pub(in crate::cli) fn sinks(&self, world: &World) -> Result<Sinks, Diagnostic> {
         let ndjson = match &self.file {
             Some(path) => {
-                let file = world.appender(path).map_err(|error| no_file(path, &error.to_string()))?;
+                let file = world.disk().appender(path).map_err(|error| no_file(path, &error.to_string()))?;
                 Ndjson::File(Box::new(file), path.display().to_string())
             }
             None if self.events => Ndjson::Stdout,
@@ -161,7 +161,7 @@ pub(in crate::cli) fn close(
             papers: &[],
         };
         // If it cannot be written, the run is not affected.
-        let _ = world.append(Path::new(&file), &step_summary(&document));
+        let _ = world.disk().append(Path::new(&file), &step_summary(&document));
     }
     Some((summary, json, printed))
 }

@@ -196,7 +196,7 @@ impl LogOutput {
     /// Leaves out all but the end of what it has printed so far, from the start of a line on.
     fn at_its_end(mut self, player: &Player<'_>) -> Result<Self, Diagnostic> {
         for (path, offset) in std::iter::once(&mut self.stdout).chain(&mut self.stderr) {
-            let from = player.world.size_of(path).unwrap_or(0).saturating_sub(TAIL);
+            let from = player.world.disk().size_of(path).unwrap_or(0).saturating_sub(TAIL);
             if from > 0 {
                 let piece = player.journal.piece(path, from).map_err(broken)?;
                 let line = piece.iter().position(|byte| *byte == b'\n').map_or(0, |end| end as u64 + 1);

@@ -228,11 +228,11 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> An
         crate::report::print_error(&format!("{}\n", Paint::for_stderr(world).warn(&format!("! {why}"))));
     }
     if !old.is_empty() && !args.yes {
-        if !world.stdin_is_terminal() {
+        if !world.stdin().is_terminal() {
             return Err(not_asked(old.len()).into());
         }
         crate::report::print_error(&format!("Delete {} with all transcripts? [y/N] ", counted(old.len(), "run")));
-        if !world.read_line().trim().eq_ignore_ascii_case("y") {
+        if !world.stdin().read_line().trim().eq_ignore_ascii_case("y") {
             return Ok(answer("nothing was deleted\n"));
         }
     }

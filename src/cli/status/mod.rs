@@ -245,7 +245,7 @@ fn attempt_status(world: &World, journal: &Journal, outline: Option<&Outline>, l
 /// The last line of an attempt's output, as a person sees it.
 fn last_line(world: &World, journal: &Journal, (run, at): (i64, &At), reader: Option<Reader>) -> String {
     let path = journal.attempt_folder(run, at.step, &at.name, at.attempt).path().join("stdout.log");
-    let from = world.size_of(&path).unwrap_or(0).saturating_sub(TAIL);
+    let from = world.disk().size_of(&path).unwrap_or(0).saturating_sub(TAIL);
     let bytes = journal.piece(&path, from).unwrap_or_default();
     // The first line is cut, unless it is the first of the file.
     let begin = if from == 0 { 0 } else { bytes.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1) };

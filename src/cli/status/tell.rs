@@ -140,7 +140,7 @@ fn no_message(run: &str) -> Diagnostic {
 /// When there is none, or it is too long.
 fn text_of(world: &World, message: &str) -> Result<String, Diagnostic> {
     let text = if message == "-" {
-        let bytes = world.read_stdin().map_err(|error| unreadable(&error.to_string()))?;
+        let bytes = world.stdin().read_all().map_err(|error| unreadable(&error.to_string()))?;
         String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8"))?
     } else {
         message.to_string()

@@ -63,7 +63,7 @@ pub(super) fn lines(
 ) -> Result<Vec<NewTask>, Vec<Diagnostic>> {
     let one = |fault: Diagnostic| vec![fault];
     let shell = crate::cli::config::shell(world, common);
-    let bytes = if args.file == "-" { world.read_stdin() } else { world.read(&shell.join(&args.file)) };
+    let bytes = if args.file == "-" { world.stdin().read_all() } else { world.read(&shell.join(&args.file)) };
     let bytes = bytes.map_err(|error| {
         let missing = error.kind() == ErrorKind::NotFound;
         let why = if missing { "it does not exist".into() } else { error.to_string() };

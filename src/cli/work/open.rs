@@ -93,7 +93,7 @@ pub(super) fn in_workspace(
     try_number: Option<u32>,
 ) -> World {
     let mut variables =
-        vec![("FORKHESTRA_WORKSPACE", workspace.top.clone().into_os_string()), World::parked_variable(folder)];
+        vec![("FORKHESTRA_WORKSPACE", workspace.top.clone().into_os_string()), crate::world::parked_variable(folder)];
     variables.extend(try_number.map(|number| ("FORKHESTRA_TRY", number.to_string().into())));
     variables.extend(ports.map(|ports| ("FORKHESTRA_PORT", ports.first.to_string().into())));
     world.with_variables(&variables)

@@ -61,7 +61,7 @@ impl CaseTreeStore {
         if let Some(repository) = repository {
             let objects = format!("{}\n", repository.common.join("objects").display());
             let alternates = path.join("objects/info/alternates");
-            world.create(&alternates, &objects).map_err(|error| format!("{}: {error}", alternates.display()))?;
+            world.disk().create(&alternates, &objects).map_err(|error| format!("{}: {error}", alternates.display()))?;
         }
         Ok(Self { path, _folder: Some(folder) })
     }

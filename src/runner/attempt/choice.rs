@@ -102,7 +102,8 @@ impl<'a> Driver<'a> {
     /// Returns when the current usage limit of a backend ends, if there is one.
     fn limit_of(&self, backend: &str) -> Option<Timestamp> {
         let world = self.context.world;
-        let shared = world.parked(backend).and_then(|until| Timestamp::from_millisecond(until).ok());
+        let shared =
+            crate::world::parked_until(world, backend).and_then(|until| Timestamp::from_millisecond(until).ok());
         let own = self.choices.limited.get(backend).copied();
         own.into_iter().chain(shared).max().filter(|until| *until > world.moment())
     }
