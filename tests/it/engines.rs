@@ -158,6 +158,21 @@ fn jobs_outlive_a_batch_that_is_killed_or_whose_terminal_is_closed_and_resume_fo
 }
 
 #[test]
+fn a_unit_that_is_handed_over_while_resume_lists_the_jobs_is_not_submitted_again() {
+    let place = slow_cluster("");
+    let run = place.start(&ONE);
+    place.wait_for(&place.path("tmp/up"));
+    assert_eq!(run.end_alone_by("KILL"), None);
+    // The list is made once the job has ended.
+    let go = place.path("tmp/go").display().to_string();
+    let ends = format!("list)\n    touch {go}; while ls \"$jobs\" | grep -q '1-1-1$'; do sleep 0.01; done");
+    fs::write(place.path("cluster/engine.sh"), ENGINE.replace("list)", &ends)).unwrap();
+    let ran = place.run(&["resume"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!((submitted(&place), place.calls("worker")), (1, 3), "{}", log(&place));
+}
+
+#[test]
 fn a_unit_that_has_used_up_its_share_of_a_limit_continues_in_another_job() {
     let place = slow_cluster("");
     go(&place);

@@ -131,12 +131,16 @@ impl Followed {
         }
         self.has_begun = true;
         let name = self.unit.name.clone();
-        let found = self.hub.unit(&name).map_err(|error| error.to_string())?;
-        let is_new = found.is_some_and(|found| found.record == crate::unit::UnitRecord::queued());
         let is_listed = self.engine.is_listed(&name).await;
         if is_listed.is_some_and(|(_, is_listed)| is_listed) {
             return Ok(None);
         }
+        // It may have been handed over, and its job may have ended, while the list was made.
+        if let Some(end) = self.look()?.filter(|(exit, _)| exit.is_some()) {
+            return Ok(Some(end));
+        }
+        let found = self.hub.unit(&name).map_err(|error| error.to_string())?;
+        let is_new = found.is_some_and(|found| found.record == crate::unit::UnitRecord::queued());
         // Without a list, a worker that has claimed it may still be at work.
         if !is_new && (self.is_concluded || is_listed.is_some()) {
             self.hub.queue_again(&name, &self.unit.limits).map_err(|error| error.to_string())?;
