@@ -67,7 +67,7 @@ fn journal(folder: &Path) -> (f64, f64, f64) {
     let at = At { step: 1, name: "true".into(), round: 1, iteration: 1, attempt: 1, lane: 1 };
     let files = each(|| {
         for attempt in 1..=ITERATIONS {
-            let (folder, _) = journal.attempt(run, 1, "true", attempt).unwrap();
+            let (folder, _) = journal.files().attempt(run, 1, "true", attempt).unwrap();
             folder.transcript("stdout.log").unwrap();
             folder.transcript("stderr.log").unwrap();
         }

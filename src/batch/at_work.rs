@@ -1,95 +1,120 @@
 //! The units at work: their runs in the journal of the root, which are copies of what their workers report.
 
-use super::driver::{BatchDriver, BatchError};
-use super::lane::{News, NewsKind};
+use super::context::{BatchContext, BatchError};
+use super::lane::NewsKind;
 use super::parking::parked_by;
 use super::planned::{PlannedUnit, UnitPurpose, UnitToStart};
-use crate::engine::{BatchEvent, EventKind, TaskPlace};
+use super::tries::unit_of;
+use crate::engine::{BatchState, EventKind, RunOutcome, TaskPlace, Totals};
 use crate::journal::{Journal, JournalError, NewRun};
-use crate::runner::Transcripts;
+use crate::runner::{ReceivedSignal, Transcripts};
+use std::path::PathBuf;
+use tokio::sync::mpsc::UnboundedSender;
 
-impl BatchDriver<'_> {
-    /// Saves to the hub the work of a task whose process was lost. Returns the commit.
-    pub(super) fn rescue_work(&self, task: &str) -> Option<String> {
-        self.state.tasks.get(task).filter(|known| known.place == TaskPlace::Interrupted)?;
-        let bundle = self.context.hub.bundle(&self.unit_of(task)?).ok()?;
-        let workspace = crate::hub::Workspace::of(&bundle, &self.context.workspaces);
-        self.context.hub.commit_workspace(&bundle, &workspace).ok()
-    }
+/// A unit at work, as the batch sees it.
+pub(super) struct UnitAtWork {
+    pub(super) journal: Journal,
+    pub(super) run: i64,
+    /// The number of its last event.
+    pub(super) seq: u64,
+    pub(super) outcome: Option<RunOutcome>,
+    pub(super) totals: Totals,
+    /// The root whose attempts are copied: the workspace, or with an engine the staging directory.
+    pub(super) root: PathBuf,
+    /// The backend of each step, in order; `None` for a step without one.
+    pub(super) backends: Vec<Option<String>>,
+    pub(super) tell: UnboundedSender<ReceivedSignal>,
+}
 
-    /// Begins the run of a unit in the journal, if it has not begun. Returns the journal with which its events are
-    /// copied, and its number.
-    pub(super) fn begin_run(
-        &self,
-        known: Option<i64>,
-        unit: &UnitToStart<'_>,
-        planned: &PlannedUnit,
-    ) -> Result<(Journal, i64), JournalError> {
-        let mut journal = self.context.journal.sibling()?;
-        let worker = crate::journal::Worker::NONE;
-        let (started, digest) = (self.context.world.timestamp(), planned.digest.as_str());
-        let new = NewRun { worker, started: &started, digest, outline: &planned.outline };
-        let run = match known {
-            Some(run) => run,
-            None => journal.begin_child(self.context.run, unit.name, new)?,
-        };
-        match unit.purpose {
-            UnitPurpose::Task { task, .. } if !self.is_trying(task) => journal.follow(run, task, &planned.outline)?,
-            // The task changes when one of its tries is chosen.
-            UnitPurpose::Task { task, .. } => {
-                journal.assign(run, task)?;
-                self.context.planner.tried(task)?;
-            }
-            UnitPurpose::Choice { task, .. } => journal.assign(run, task)?,
-            UnitPurpose::Verification => {}
+/// Saves to the hub the work of a task whose process was lost. Returns the commit.
+pub(super) fn rescue_work(context: &BatchContext<'_>, state: &BatchState, task: &str) -> Option<String> {
+    state.tasks.get(task).filter(|known| known.place == TaskPlace::Interrupted)?;
+    let bundle = context.hub.units().bundle(&unit_of(context.run, state, task)?).ok()?;
+    let workspace = crate::hub::Workspace::of(&bundle, &context.workspaces);
+    context.hub.workspaces().commit(&bundle, &workspace).ok()
+}
+
+/// Begins the run of a unit in the journal, if it has not begun. Returns the journal with which its events are
+/// copied, and its number.
+pub(super) fn begin_run(
+    (context, state): (&BatchContext<'_>, &BatchState),
+    known: Option<i64>,
+    unit: &UnitToStart<'_>,
+    planned: &PlannedUnit,
+) -> Result<(Journal, i64), JournalError> {
+    let mut journal = context.journal.sibling()?;
+    let worker = crate::journal::Worker::NONE;
+    let (started, digest) = (context.world.timestamp(), planned.digest.as_str());
+    let new = NewRun { worker, started: &started, digest, outline: &planned.outline };
+    let run = match known {
+        Some(run) => run,
+        None => journal.begin_child(context.run, unit.name, new)?,
+    };
+    match unit.purpose {
+        UnitPurpose::Task { task, .. } if !is_trying(state, task) => journal.follow(run, task, &planned.outline)?,
+        // The task changes when one of its tries is chosen.
+        UnitPurpose::Task { task, .. } => {
+            journal.tasks().assign(run, task)?;
+            context.planner.tried(task)?;
         }
-        Ok((journal, run))
+        UnitPurpose::Choice { task, .. } => journal.tasks().assign(run, task)?,
+        UnitPurpose::Verification => {}
     }
+    Ok((journal, run))
+}
 
-    /// Whether one of several tries at a task has still to be chosen.
-    pub(super) fn is_trying(&self, task: &str) -> bool {
-        self.state.tasks.get(task).is_some_and(|task| task.chosen.is_none() && !task.tries.is_empty())
-    }
+/// Whether one of several tries at a task has still to be chosen.
+fn is_trying(state: &BatchState, task: &str) -> bool {
+    state.tasks.get(task).is_some_and(|task| task.chosen.is_none() && !task.tries.is_empty())
+}
 
-    /// Records what a worker has reported. An event that the journal already has is only added to the totals and the
-    /// outcome.
-    pub(super) fn take(&mut self, News { unit: name, kind }: News) -> Result<(), BatchError> {
-        let Some(unit) = self.units.get_mut(&name) else { return Ok(()) };
+/// What a unit at work has reported.
+pub(super) enum Reported {
+    /// A worker on another machine, with this name, has claimed it.
+    Claimed(String),
+    /// A backend, by its name, has reached a usage limit; when that ends, in milliseconds since the epoch.
+    Parked(String, i64),
+    /// Nothing that the batch has to know.
+    Nothing,
+}
+
+impl UnitAtWork {
+    /// Records what the worker of this unit has reported. An event that the journal already has is only added to the
+    /// totals and the outcome.
+    pub(super) fn take(
+        &mut self,
+        context: &mut BatchContext<'_>,
+        name: &str,
+        kind: NewsKind,
+    ) -> Result<Reported, BatchError> {
         let mut event = match kind {
             NewsKind::Event(event) => *event,
             NewsKind::Offered => {
-                unit.outcome = None;
-                return Ok(());
+                self.outcome = None;
+                return Ok(Reported::Nothing);
             }
-            NewsKind::Claimed { machine } => return self.say(BatchEvent::UnitClaimed { unit: name, machine }),
+            NewsKind::Claimed { machine } => return Ok(Reported::Claimed(machine)),
         };
         let their_run = event.run;
-        (event.run, event.unit) = (unit.run, Some(name.clone()));
-        unit.totals.evolve(&event.event);
+        (event.run, event.unit) = (self.run, Some(name.to_string()));
+        self.totals.evolve(&event.event);
         if let EventKind::RunFinished { outcome } = &event.event {
-            unit.outcome = Some(*outcome);
+            self.outcome = Some(*outcome);
         } else if let EventKind::RunResumed { .. } = &event.event {
-            unit.outcome = None;
+            self.outcome = None;
         }
-        if event.seq <= unit.seq {
-            return Ok(());
+        if event.seq <= self.seq {
+            return Ok(Reported::Nothing);
         }
         if let EventKind::AttemptFinished { at, .. } = &event.event {
-            unit.journal.adopt_attempt(unit.run, at, &unit.root, their_run)?;
+            self.journal.files().adopt_attempt(self.run, at, &self.root, (their_run, at.attempt))?;
         }
-        unit.journal.append(std::slice::from_ref(&event), None, self.context.world.now())?;
-        unit.seq = event.seq;
-        let parked = parked_by(&event, &unit.backends);
-        let evidence = Transcripts { journal: &unit.journal, world: self.context.world, run: unit.run };
-        let _ = self.context.observer.event(&event, &evidence);
-        self.context.budget.spent(&name, &unit.totals);
-        match parked {
-            Some((backend, until)) if self.state.parked.get(&backend).is_none_or(|known| *known < until) => {
-                self.say(BatchEvent::Parked { backend, until })?;
-                self.park();
-                Ok(())
-            }
-            _ => Ok(()),
-        }
+        self.journal.append(std::slice::from_ref(&event), None, context.world.now())?;
+        self.seq = event.seq;
+        let evidence = Transcripts { journal: &self.journal, world: context.world, run: self.run };
+        let _ = context.observer.event(&event, &evidence);
+        context.budget.spent(name, &self.totals);
+        let parked = parked_by(&event, &self.backends);
+        Ok(parked.map_or(Reported::Nothing, |(backend, until)| Reported::Parked(backend, until)))
     }
 }

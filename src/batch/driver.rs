@@ -1,21 +1,21 @@
-//! Carries out a batch: starts workers in lanes, copies what they report into the journal, and lands their work.
+//! Carries out a batch: starts workers in lanes, and records what happens.
 
-use super::budget::Budget;
+use super::at_work::{Reported, UnitAtWork, begin_run, rescue_work};
+use super::context::{BatchContext, BatchError};
+use super::landing::{clear, clear_verification, merge, send_back, settled, unless_changed};
 use super::lane::{BatchLane, LaneWorker, News, WorkerEnd, run};
-use super::machine::{Action, Capacity, next, unit_name};
-use super::planned::{UnitPlanner, UnitPurpose, UnitToStart};
-use super::remote::{RemoteEngine, RemoteUnit, follow};
-use crate::engine::{BatchEvent, BatchFacts, BatchState, EventKind, LimitKind, Observer, RunOutcome, Sig, Totals};
-use crate::hub::{Hub, HubError};
-use crate::journal::{Journal, JournalError};
+use super::machine::{Action, Capacity, choice_name, next, unit_name};
+use super::parking::{park, parked_until};
+use super::planned::{UnitPurpose, UnitToStart};
+use super::remote::{RemoteUnit, follow};
+use super::tries::{take_try, tries_shown};
+use crate::engine::{BatchEvent, BatchState, EventKind, LimitKind, RunOutcome, Sig, Totals};
 use crate::plan::OutlineStep;
 use crate::runner::{Failure, ReceivedSignal, Recorder, Signals, Transcripts, flushed, written};
 use crate::unit::UnitStage;
-use crate::world::World;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::collections::HashMap;
 use std::future::Future;
-use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
@@ -25,92 +25,25 @@ use tokio::time::{sleep, timeout};
 /// How long the lanes may take to pause their workers before this process pauses itself (Ctrl-Z).
 const PAUSE_GRACE: Duration = Duration::from_millis(100);
 
-/// Why a batch could not continue.
-#[derive(Debug, thiserror::Error)]
-pub enum BatchError {
-    /// The journal, the signals or a thread failed.
-    #[error(transparent)]
-    Run(#[from] Failure),
-    /// The hub failed.
-    #[error(transparent)]
-    Hub(#[from] HubError),
-    /// Somebody else has moved the line.
-    #[error("the branch forkhestra/line of the hub was moved by another program")]
-    LineMoved,
-}
-
-impl From<JournalError> for BatchError {
-    fn from(error: JournalError) -> Self {
-        Self::Run(error.into())
-    }
-}
-
-/// Everything that a batch works with.
-pub struct BatchContext<'a> {
-    /// The environment, the clocks and our own program.
-    pub world: &'a World,
-    /// The user's root.
-    pub root: &'a Path,
-    /// The hub of the root.
-    pub hub: &'a Hub,
-    /// The directory of the workspaces.
-    pub workspaces: PathBuf,
-    /// Whether the workspaces of landed tasks are kept.
-    pub keeps_workspaces: bool,
-    /// The journal of the root, under the lease of the batch.
-    pub journal: &'a mut Journal,
-    /// The number of the batch.
-    pub run: i64,
-    /// The events of the batch so far.
-    pub earlier: &'a [crate::engine::Event],
-    /// Plans its units.
-    pub planner: &'a dyn UnitPlanner,
-    /// The limits of the whole batch.
-    pub budget: Budget,
-    /// The first event: the batch begins or resumes.
-    pub opening: EventKind,
-    /// Its tasks and options.
-    pub facts: BatchFacts,
-    /// What brings its units to other machines; `None` if they are worked on here.
-    pub engine: Option<Rc<RemoteEngine>>,
-    /// Receives the events of the batch and of its runs.
-    pub observer: &'a mut dyn Observer,
-}
-
 /// Signals for a lane.
 type LaneSignals = UnboundedReceiver<ReceivedSignal>;
 
 type LaneFuture<'a> = Pin<Box<dyn Future<Output = (BatchLane, WorkerEnd)> + 'a>>;
 
-/// A unit at work, as the batch sees it.
-pub(super) struct UnitAtWork {
-    pub(super) journal: Journal,
-    pub(super) run: i64,
-    /// The number of its last event.
-    pub(super) seq: u64,
-    pub(super) outcome: Option<RunOutcome>,
-    pub(super) totals: Totals,
-    /// The root whose attempts are copied: the workspace, or with an engine the staging directory.
-    pub(super) root: PathBuf,
-    /// The backend of each step, in order; `None` for a step without one.
-    pub(super) backends: Vec<Option<String>>,
-    pub(super) tell: UnboundedSender<ReceivedSignal>,
-}
-
 /// A batch at work.
-pub(super) struct BatchDriver<'a> {
-    pub(super) context: BatchContext<'a>,
+struct BatchDriver<'a> {
+    context: BatchContext<'a>,
     recorder: Recorder,
-    pub(super) state: BatchState,
+    state: BatchState,
     lanes: FuturesUnordered<LaneFuture<'a>>,
     idle: Vec<BatchLane>,
     opened: u32,
-    pub(super) units: HashMap<String, UnitAtWork>,
+    units: HashMap<String, UnitAtWork>,
     news: UnboundedSender<News>,
     /// When this process began, by the clock that includes sleep.
     begun: Duration,
-    pub(super) signal: Option<Sig>,
-    pub(super) limit: Option<LimitKind>,
+    signal: Option<Sig>,
+    limit: Option<LimitKind>,
     /// Whether nothing is left for another unit until a lane ends its unit.
     waits_for_share: bool,
 }
@@ -142,7 +75,7 @@ pub async fn work_on_batch(context: BatchContext<'_>) -> Result<BatchState, Batc
         waits_for_share: false,
     };
     let _open = match driver.context.engine {
-        Some(_) => Some(driver.context.hub.open_batch(driver.context.run)?),
+        Some(_) => Some(driver.context.hub.batches().open(driver.context.run)?),
         None => None,
     };
     driver.begin()?;
@@ -188,8 +121,28 @@ impl<'a> BatchDriver<'a> {
         Ok(())
     }
 
-    pub(super) fn say(&mut self, event: BatchEvent) -> Result<(), BatchError> {
+    fn say(&mut self, event: BatchEvent) -> Result<(), BatchError> {
         self.record(vec![EventKind::Batch { event }])
+    }
+
+    /// Records what a worker has reported.
+    fn take(&mut self, News { unit: name, kind }: News) -> Result<(), BatchError> {
+        let Some(unit) = self.units.get_mut(&name) else { return Ok(()) };
+        match unit.take(&mut self.context, &name, kind)? {
+            Reported::Claimed(machine) => self.say(BatchEvent::UnitClaimed { unit: name, machine }),
+            Reported::Parked(backend, until) if self.state.parked.get(&backend).is_none_or(|known| *known < until) => {
+                self.say(BatchEvent::Parked { backend, until })?;
+                park(&self.context, &self.state);
+                Ok(())
+            }
+            Reported::Parked(..) | Reported::Nothing => Ok(()),
+        }
+    }
+
+    /// When the last usage limit ends that holds the batch, in milliseconds since the epoch; `None` if none does.
+    fn parked_until(&self) -> Option<i64> {
+        let starts = self.signal.is_none() && self.limit.is_none();
+        parked_until(&self.context, &self.state).filter(|_| starts)
     }
 
     fn capacity(&self) -> Capacity {
@@ -257,34 +210,43 @@ impl<'a> BatchDriver<'a> {
                 let purpose = UnitPurpose::Verification;
                 self.start(&UnitToStart { name: &name, purpose, base: &line, start: &commit })
             }
-            Action::Choose { task, number } => self.choose(&task, number),
-            Action::Take { task } => self.take_try(task),
-            Action::Merge { tasks } => self.merge(&tasks),
+            Action::Choose { task, number } => {
+                let name = format!("{}-{number}", choice_name(self.context.run, &task));
+                let line = self.state.tasks.get(&task).and_then(|known| known.base.clone()).unwrap_or_default();
+                let tries = tries_shown(&self.context, &self.state, &task, &line)?;
+                let purpose = UnitPurpose::Choice { task: &task, tries: &tries };
+                self.start(&UnitToStart { name: &name, purpose, base: &line, start: &line })
+            }
+            Action::Take { task } => {
+                take_try(&self.context, &self.state, task)?.map_or(Ok(()), |event| self.say(event))
+            }
+            Action::Merge { tasks } => self.say(merge(&self.context, &self.state, &tasks)?),
             Action::Land { tasks, commit } => {
                 if !self.context.hub.advance_line(&commit, Some(&self.state.line))? {
                     return Err(BatchError::LineMoved);
                 }
                 self.say(BatchEvent::Landed { tasks: tasks.clone(), commit })?;
-                self.clear(&tasks);
+                clear(&self.context, &self.state, &tasks);
                 Ok(())
             }
             Action::Split { most } => self.say(BatchEvent::Split { most }),
-            Action::SendBack { task, files } => self.send_back(task, &files),
+            Action::SendBack { task, files } => self.say(send_back(&self.context, &self.state, task, &files)?),
             Action::Stop { task, reason, is_failed } => {
                 if is_failed {
                     self.context.planner.rejected(&task, &reason, true)?;
                 }
-                let work = self.rescue_work(&task);
+                let work = rescue_work(&self.context, &self.state, &task);
                 self.say(BatchEvent::Stopped { task, reason, work })
             }
         }
     }
 
     /// Starts a worker for a unit.
-    pub(super) fn start(&mut self, unit: &UnitToStart<'_>) -> Result<(), BatchError> {
+    fn start(&mut self, unit: &UnitToStart<'_>) -> Result<(), BatchError> {
         let (name, task) = (unit.name.to_string(), unit.purpose.task());
-        if self.is_settled(task)? {
-            return Ok(());
+        let settled = task.map(|task| settled(&self.context, &self.state, task)).transpose()?.flatten();
+        if let Some(event) = settled {
+            return self.say(event);
         }
         let lanes_left = self.context.facts.jobs.saturating_sub(u32::try_from(self.lanes.len()).unwrap_or(0)).max(1);
         let share = match self.context.budget.share(&name, lanes_left, task.is_some(), self.context.world.uptime()) {
@@ -301,9 +263,9 @@ impl<'a> BatchDriver<'a> {
         };
         let mut planned = self.context.planner.unit(unit)?;
         planned.bundle.overrides.limits.extend(share.iter().cloned());
-        self.context.hub.queue(&planned.bundle)?;
+        self.context.hub.units().queue(&planned.bundle)?;
         let known = self.state.units.get(&name).map(|known| known.run);
-        let (journal, run_number) = self.begin_run(known, unit, &planned)?;
+        let (journal, run_number) = begin_run((&self.context, &self.state), known, unit, &planned)?;
         let workspace = crate::hub::Workspace::of(&planned.bundle, &self.context.workspaces).root;
         let mut lane = self.idle.pop().unwrap_or_default();
         if lane.number == 0 {
@@ -321,7 +283,7 @@ impl<'a> BatchDriver<'a> {
             workspace: workspace.display().to_string(),
         })?;
         let (tell, signals) = unbounded_channel();
-        let seq = journal.last_seq(run_number)?;
+        let seq = journal.events().last_number(run_number)?;
         // A step with several backends continues with another one, so that its limits hold nobody else.
         let single = |step: &OutlineStep| step.backend.clone().filter(|_| step.variants.is_empty());
         let backends = planned.outline.steps.iter().map(single).collect();
@@ -331,7 +293,7 @@ impl<'a> BatchDriver<'a> {
             seq,
             outcome: None,
             totals: Totals::default(),
-            root: if self.context.engine.is_some() { self.context.hub.staging(&name) } else { workspace },
+            root: if self.context.engine.is_some() { self.context.hub.kept().staging(&name) } else { workspace },
             backends,
             tell,
         };
@@ -373,7 +335,7 @@ impl<'a> BatchDriver<'a> {
         }
         let unit = self.units.remove(&end.unit);
         if self.context.engine.is_some() {
-            self.context.hub.clear_staging(&end.unit);
+            self.context.hub.kept().clear_staging(&end.unit);
         }
         self.context.budget.ended(&end.unit);
         self.waits_for_share = false;
@@ -383,12 +345,12 @@ impl<'a> BatchDriver<'a> {
         let is_reported = self.context.engine.is_none() || end.exit.is_some();
         // A run that has reached a limit of its own has kept its work, but is not over for the hub.
         let is_over = |stage| stage == UnitStage::Done && is_reported || outcome.is_some_and(is_limit) && !continues;
-        let found = self.context.hub.unit(&end.unit)?.filter(|found| is_over(found.record.stage));
+        let found = self.context.hub.units().get(&end.unit)?.filter(|found| is_over(found.record.stage));
         let exit = found.as_ref().and_then(|found| found.record.exit).or(end.exit);
         let work = found.and_then(|found| found.work);
         let words = end.words.trim();
         let error = (exit != Some(0) && !words.is_empty()).then(|| words.to_string());
-        let (exit, error) = self.unless_changed(&end.unit, work.as_deref(), (exit, error))?;
+        let (exit, error) = unless_changed((&self.context, &self.state), &end.unit, work.as_deref(), (exit, error))?;
         let stopping = self.signal.is_some();
         self.say(BatchEvent::UnitEnded { unit: end.unit, exit, outcome, work, error, stopping })
     }
@@ -412,7 +374,7 @@ impl<'a> BatchDriver<'a> {
             (None, None) => RunOutcome::TasksLeft,
         };
         self.record(vec![EventKind::RunFinished { outcome }])?;
-        self.clear_verification(outcome);
+        clear_verification(&self.context, outcome);
         for lane in std::mem::take(&mut self.idle) {
             if let Some(lifeline) = lane.lifeline {
                 lifeline.end();

@@ -2,6 +2,7 @@
 
 mod at_work;
 mod budget;
+mod context;
 mod driver;
 mod landing;
 mod lane;
@@ -13,7 +14,8 @@ mod slices;
 mod tries;
 
 pub use budget::Budget;
-pub use driver::{BatchContext, BatchError, work_on_batch};
+pub use context::{BatchContext, BatchError};
+pub use driver::work_on_batch;
 pub use planned::{PlannedUnit, UnitPlanner, UnitPurpose, UnitToStart};
 pub use remote::RemoteEngine;
 pub use slices::{SliceSettings, Slices};

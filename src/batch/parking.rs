@@ -1,22 +1,20 @@
 //! Usage limits: while one holds, no agent is started.
 
-use super::driver::BatchDriver;
-use crate::engine::{Event, EventKind, WaitReason};
+use super::context::BatchContext;
+use crate::engine::{BatchState, Event, EventKind, WaitReason};
+use crate::world::write_parked;
 
-impl BatchDriver<'_> {
-    /// When the last usage limit ends that holds the batch, in milliseconds since the epoch; `None` if none does.
-    pub(super) fn parked_until(&self) -> Option<i64> {
-        let now = self.context.world.moment().as_millisecond();
-        let starts = self.signal.is_none() && self.limit.is_none();
-        self.state.parked.values().copied().filter(|until| *until > now && starts).max()
-    }
+/// When the last usage limit ends that holds the batch, in milliseconds since the epoch; `None` if none does.
+pub(super) fn parked_until(context: &BatchContext<'_>, state: &BatchState) -> Option<i64> {
+    let now = context.world.moment().as_millisecond();
+    state.parked.values().copied().filter(|until| *until > now).max()
+}
 
-    /// Tells the runs of all lanes which usage limits were reached, so that none of them tries in vain. Best effort: a
-    /// run that is not told reaches the limit itself.
-    pub(super) fn park(&self) {
-        let limits = self.state.parked.iter().map(|(backend, until)| (backend.as_str(), *until));
-        let _ = crate::world::write_parked(self.context.world, &self.context.workspaces, limits);
-    }
+/// Tells the runs of all lanes which usage limits were reached, so that none of them tries in vain. Best effort: a
+/// run that is not told reaches the limit itself.
+pub(super) fn park(context: &BatchContext<'_>, state: &BatchState) {
+    let limits = state.parked.iter().map(|(backend, until)| (backend.as_str(), *until));
+    let _ = write_parked(context.world, &context.workspaces, limits);
 }
 
 /// The backend that has reached a usage limit, and when the limit ends, in milliseconds since the epoch.

@@ -132,7 +132,7 @@ impl<'a> Slices<'a> {
                 part.cases.clone_from(&slice.cases);
             }
             bundle.overrides.limits.extend(share.iter().cloned());
-            hub.queue(&bundle)?;
+            hub.units().queue(&bundle)?;
             // A run that continues has used time before, which its share does not count.
             let limits = share.into_iter().filter(|limit| !limit.starts_with("time=")).collect();
             let remote = RemoteUnit { name: slice.unit.clone(), limits };
@@ -162,10 +162,10 @@ impl<'a> Slices<'a> {
         let Some(SliceAtWork { mut slice, events, .. }) = self.units.remove(&end.unit) else { return Ok(()) };
         let hub = &self.settings.hub;
         self.settings.budget.ended(&end.unit);
-        let found = hub.unit(&end.unit)?;
-        let answers = found.and_then(|found| hub.kept_file(&found, SLICE_ANSWERS)).unwrap_or_default();
+        let found = hub.units().get(&end.unit)?;
+        let answers = found.and_then(|found| hub.kept().file(&found, SLICE_ANSWERS)).unwrap_or_default();
         let mut known = SliceAnswers::of(&events, &answers);
-        known.attempts_at.0 = hub.staging(&end.unit);
+        known.attempts_at.0 = hub.kept().staging(&end.unit);
         let outcome = known.outcome;
         let missing: Vec<String> = slice.cases.iter().filter(|case| !known.has(case)).cloned().collect();
         self.next.push_back(SliceNews::Answers(Box::new(known)));
@@ -216,9 +216,9 @@ impl<'a> Slices<'a> {
 
 /// The answers of a unit, as the hub has them.
 fn answers_of(hub: &Hub, unit: &FoundUnit) -> SliceAnswers {
-    let events = hub.kept_run(unit).map(|(_, events)| events).unwrap_or_default();
+    let events = hub.kept().run(unit).map(|(_, events)| events).unwrap_or_default();
     let events: Vec<Event> = events.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    SliceAnswers::of(&events, &hub.kept_file(unit, SLICE_ANSWERS).unwrap_or_default())
+    SliceAnswers::of(&events, &hub.kept().file(unit, SLICE_ANSWERS).unwrap_or_default())
 }
 
 /// A diagnostic in one line, without its frame.
@@ -232,15 +232,15 @@ fn broken(error: HubError) -> Failure {
 
 impl SliceSource for Slices<'_> {
     fn start(&mut self, cases: Vec<String>) -> Result<(), Failure> {
-        self.open = Some(self.settings.hub.open_batch(self.settings.run).map_err(broken)?);
+        self.open = Some(self.settings.hub.batches().open(self.settings.run).map_err(broken)?);
         let prefix = format!("{}-slice", self.settings.run);
         let mut open: HashSet<&str> = cases.iter().map(String::as_str).collect();
         let mut number = 0;
         // What an earlier process has begun.
-        for (unit, found) in self.settings.hub.units().map_err(broken)? {
+        for (unit, found) in self.settings.hub.units().all().map_err(broken)? {
             let Some(rest) = unit.strip_prefix(&prefix).and_then(|rest| rest.split_once('-')) else { continue };
             number = rest.0.parse().unwrap_or(0).max(number);
-            let bundle = self.settings.hub.bundle(&unit).map_err(broken)?;
+            let bundle = self.settings.hub.units().bundle(&unit).map_err(broken)?;
             let its: Vec<String> = bundle.slice.map(|slice| slice.cases).unwrap_or_default();
             // A unit that is done is never done again: what it could not answer goes to another one.
             let is_done = found.record.stage == UnitStage::Done;
@@ -266,7 +266,7 @@ impl SliceSource for Slices<'_> {
             }
             // Whoever asks for more has taken what was reported before.
             for unit in self.reported.drain(..) {
-                self.settings.hub.clear_staging(&unit);
+                self.settings.hub.kept().clear_staging(&unit);
             }
             if let Err(error) = self.fill() {
                 self.is_ending = true;

@@ -1,9 +1,8 @@
-//! Several tries at one task: starts them, asks a judge which of them to take, and reads the answer.
+//! Several tries at one task: what the judge is shown, who chooses one of them, and the answer.
 
-use super::driver::{BatchDriver, BatchError};
+use super::context::{BatchContext, BatchError};
 use super::machine::{choice_name, unit_name, workspace_name};
-use super::planned::{UnitPurpose, UnitToStart};
-use crate::engine::{BatchEvent, ChoicePlace};
+use crate::engine::{BatchEvent, BatchState, ChoicePlace};
 use crate::hub::Workspace;
 use crate::journal::JournalError;
 use std::fmt::Write;
@@ -17,95 +16,98 @@ const LAST_LINES: usize = 5;
 /// How many characters of the judge's reason are kept.
 const MOST_KEPT: usize = 2_000;
 
-impl BatchDriver<'_> {
-    /// Starts a worker that asks the judge to choose one of the tries at a task.
-    pub(super) fn choose(&mut self, task: &str, number: u32) -> Result<(), BatchError> {
-        let name = format!("{}-{number}", choice_name(self.context.run, task));
-        let line = self.state.tasks.get(task).and_then(|known| known.base.clone()).unwrap_or_default();
-        let tries = self.tries_shown(task, &line)?;
-        let purpose = UnitPurpose::Choice { task, tries: &tries };
-        self.start(&UnitToStart { name: &name, purpose, base: &line, start: &line })
+/// The accepted tries at a task, for a judge: what each has changed.
+pub(super) fn tries_shown(
+    context: &BatchContext<'_>,
+    state: &BatchState,
+    task: &str,
+    base: &str,
+) -> Result<String, BatchError> {
+    let Some(known) = state.tasks.get(task) else { return Ok(String::new()) };
+    let mut text = String::new();
+    for (number, work) in known.accepted() {
+        let by = known.backend_of(number).map_or_else(String::new, |backend| format!(", by {backend}"));
+        let (files, patch) = context.hub.commits().difference(base, work)?;
+        let shown = &patch[..patch.floor_char_boundary(MOST_SHOWN)];
+        let rest = if shown.len() < patch.len() { "The beginning of its changes:" } else { "Its changes:" };
+        // Nothing in the changes can close the fence around them.
+        let longest = shown.split(|sign| sign != '`').map(str::len).max().unwrap_or(0);
+        let fence = "`".repeat(longest.max(3) + 1);
+        // Writing to a String cannot fail.
+        let _ = write!(
+            text,
+            "## Try {number}{by}\n\n{files}\n\n`git diff {base} {work}` shows all of its changes. {rest}\n\n\
+             {fence}diff\n{shown}\n{fence}\n\n"
+        );
     }
+    Ok(text)
+}
 
-    /// The accepted tries at a task, for a judge: what each has changed.
-    fn tries_shown(&self, task: &str, base: &str) -> Result<String, BatchError> {
-        let Some(known) = self.state.tasks.get(task) else { return Ok(String::new()) };
-        let mut text = String::new();
-        for (number, work) in known.accepted() {
-            let by = known.backend_of(number).map_or_else(String::new, |backend| format!(", by {backend}"));
-            let (files, patch) = self.context.hub.difference(base, work)?;
-            let shown = &patch[..patch.floor_char_boundary(MOST_SHOWN)];
-            let rest = if shown.len() < patch.len() { "The beginning of its changes:" } else { "Its changes:" };
-            // Nothing in the changes can close the fence around them.
-            let longest = shown.split(|sign| sign != '`').map(str::len).max().unwrap_or(0);
-            let fence = "`".repeat(longest.max(3) + 1);
-            // Writing to a String cannot fail.
-            let _ = write!(
-                text,
-                "## Try {number}{by}\n\n{files}\n\n`git diff {base} {work}` shows all of its changes. {rest}\n\n\
-                 {fence}diff\n{shown}\n{fence}\n\n"
-            );
+/// Takes the try that the judge has chosen, or the only one that was accepted.
+pub(super) fn take_try(
+    context: &BatchContext<'_>,
+    state: &BatchState,
+    task: String,
+) -> Result<Option<BatchEvent>, BatchError> {
+    let Some(known) = state.tasks.get(&task) else { return Ok(None) };
+    let accepted: Vec<u32> = known.accepted().into_iter().map(|(number, _)| number).collect();
+    let answered = match (accepted.as_slice(), known.choice.place) {
+        (&[number], _) => Ok((number, "it is the only try that was accepted".to_string())),
+        (_, ChoicePlace::Answered) => answer(context, state, &task, known.choice.number)?,
+        _ => Err("the judge was not asked".to_string()),
+    };
+    match answered {
+        Ok((number, reason)) if accepted.contains(&number) => {
+            context.planner.chosen(&task, number, &reason)?;
+            remove_others(context, state, &task, number);
+            Ok(Some(BatchEvent::Chosen { task, try_number: number, reason }))
         }
-        Ok(text)
-    }
-
-    /// Takes the try that the judge has chosen, or the only one that was accepted.
-    pub(super) fn take_try(&mut self, task: String) -> Result<(), BatchError> {
-        let Some(known) = self.state.tasks.get(&task) else { return Ok(()) };
-        let accepted: Vec<u32> = known.accepted().into_iter().map(|(number, _)| number).collect();
-        let answer = match (accepted.as_slice(), known.choice.place) {
-            (&[number], _) => Ok((number, "it is the only try that was accepted".to_string())),
-            (_, ChoicePlace::Answered) => self.answer(&task, known.choice.number)?,
-            _ => Err("the judge was not asked".to_string()),
-        };
-        match answer {
-            Ok((number, reason)) if accepted.contains(&number) => {
-                self.context.planner.chosen(&task, number, &reason)?;
-                self.remove_others(&task, number);
-                self.say(BatchEvent::Chosen { task, try_number: number, reason })
-            }
-            Ok((number, _)) => {
-                let reason = format!("the judge chose try {number}, which is not one of those to choose from");
-                self.say(BatchEvent::Undecided { task, reason })
-            }
-            Err(reason) => self.say(BatchEvent::Undecided { task, reason }),
+        Ok((number, _)) => {
+            let reason = format!("the judge chose try {number}, which is not one of those to choose from");
+            Ok(Some(BatchEvent::Undecided { task, reason }))
         }
+        Err(reason) => Ok(Some(BatchEvent::Undecided { task, reason })),
     }
+}
 
-    /// The judge's answer to the choice of this number, or why there is none.
-    fn answer(&self, task: &str, number: u32) -> Result<Result<(u32, String), String>, JournalError> {
-        let unit = format!("{}-{number}", choice_name(self.context.run, task));
-        let Some(run) = self.state.units.get(&unit).map(|unit| unit.run) else {
-            return Ok(Err("the judge's run is unknown".into()));
-        };
-        let journal = &*self.context.journal;
-        let last = journal.events(run)?.into_iter().rev().find_map(|event| match event.event {
-            crate::engine::EventKind::AttemptFinished { at, .. } => Some(at),
-            _ => None,
-        });
-        let Some(at) = last else { return Ok(Err("the judge did not run".into())) };
-        let [words, _] = journal.attempt_folder(run, at.step, &at.name, at.attempt).last_words(MOST_READ);
-        Ok(choice_of(&words).ok_or_else(|| "the judge's answer has no line `CHOICE: N`".into()))
-    }
+/// The judge's answer to the choice of this number, or why there is none.
+fn answer(
+    context: &BatchContext<'_>,
+    state: &BatchState,
+    task: &str,
+    number: u32,
+) -> Result<Result<(u32, String), String>, JournalError> {
+    let unit = format!("{}-{number}", choice_name(context.run, task));
+    let Some(run) = state.units.get(&unit).map(|unit| unit.run) else {
+        return Ok(Err("the judge's run is unknown".into()));
+    };
+    let journal = &*context.journal;
+    let last = journal.events().of(run)?.into_iter().rev().find_map(|event| match event.event {
+        crate::engine::EventKind::AttemptFinished { at, .. } => Some(at),
+        _ => None,
+    });
+    let Some(at) = last else { return Ok(Err("the judge did not run".into())) };
+    let [words, _] = journal.files().attempt_folder(run, at.step, &at.name, at.attempt).last_words(MOST_READ);
+    Ok(choice_of(&words).ok_or_else(|| "the judge's answer has no line `CHOICE: N`".into()))
+}
 
-    /// Removes the workspaces of the tries that were not chosen, and that of the judge. The hub has their work.
-    fn remove_others(&self, task: &str, chosen: u32) {
-        if self.context.keeps_workspaces {
-            return;
-        }
-        let count = self.state.tasks.get(task).map_or(0, |known| known.tries.len());
-        let numbers = (1..).take(count).filter(|number: &u32| *number != chosen);
-        let names = numbers.map(|number| workspace_name(self.context.run, task, Some(number)));
-        for name in names.chain([choice_name(self.context.run, task)]) {
-            self.context.hub.remove_workspace(&Workspace::named(&name, &self.context.workspaces));
-        }
+/// Removes the workspaces of the tries that were not chosen, and that of the judge. The hub has their work.
+fn remove_others(context: &BatchContext<'_>, state: &BatchState, task: &str, chosen: u32) {
+    if context.keeps_workspaces {
+        return;
     }
+    let count = state.tasks.get(task).map_or(0, |known| known.tries.len());
+    let numbers = (1..).take(count).filter(|number: &u32| *number != chosen);
+    let names = numbers.map(|number| workspace_name(context.run, task, Some(number)));
+    for name in names.chain([choice_name(context.run, task)]) {
+        context.hub.workspaces().remove(&Workspace::named(&name, &context.workspaces));
+    }
+}
 
-    /// The name of the unit that works on a task at the moment; that of its last one otherwise.
-    pub(super) fn unit_of(&self, task: &str) -> Option<String> {
-        let known = self.state.tasks.get(task)?;
-        Some(unit_name(self.context.run, task, known.chosen, known.turn))
-    }
+/// The name of the unit that works on a task at the moment; that of its last one otherwise.
+pub(super) fn unit_of(run: i64, state: &BatchState, task: &str) -> Option<String> {
+    let known = state.tasks.get(task)?;
+    Some(unit_name(run, task, known.chosen, known.turn))
 }
 
 /// The number in the line `CHOICE: N` at the end of an answer, and the reason, which is the rest of the answer.

@@ -1,17 +1,15 @@
 //! The command line as clap reads it. No I/O.
 
-use crate::cli::checks::kinds;
 use crate::cli::eval::args::EvalArgs;
 use crate::cli::init::InitArgs;
 use crate::cli::mcp::McpArgs;
-use crate::cli::options::{OutputArgs, RunOptions};
+use crate::cli::options::{Common, OutputArgs, RunOptions};
 use crate::cli::parse::deferred::Deferred;
 use crate::cli::runs::args::{DiffArgs, ReportArgs, RunsArgs};
 use crate::cli::task::args::{DisputeArgs, NotesArgs, RejectArgs, TaskArgs};
 use crate::cli::work::args::WorkArgs;
-use crate::context::TreeOrigin;
-use crate::report::Keeper;
 use crate::unit::BundledPlan;
+use clap::builder::PossibleValue;
 use clap::{Args, Parser, Subcommand};
 use std::path::PathBuf;
 
@@ -122,40 +120,6 @@ pub(super) struct Cli {
     pub(super) common: Common,
     #[command(subcommand)]
     pub(super) verb: Verb,
-}
-
-/// Options of every command.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Global options")]
-pub(super) struct Common {
-    /// Work in exactly this directory, without searching for a project above it
-    #[arg(short = 'C', long, global = true, value_name = "DIR")]
-    pub(super) cwd: Option<PathBuf>,
-    /// Show more: prompts in full, process ids
-    #[arg(short, long, global = true)]
-    pub(super) verbose: bool,
-    /// Print only failures; agents' output goes to the transcripts only
-    #[arg(short, long, global = true, conflicts_with = "verbose")]
-    pub(super) quiet: bool,
-    /// Trust this project's config as it is now; needed only if ~/.config/forkhestra/chains.json sets
-    /// `"trust": "ask"`
-    #[arg(long, global = true)]
-    pub(super) trust: bool,
-    /// Use color: auto, always or never [default: auto]
-    #[arg(long, global = true, value_name = "WHEN", value_parser = ["auto", "always", "never"], hide_possible_values = true)]
-    pub(super) color: Option<String>,
-    /// The program and the arguments that prepare a workspace, of `work`
-    #[arg(skip)]
-    pub(super) setup: Vec<String>,
-    /// The judge that chooses one of several tries, of `work`
-    #[arg(skip)]
-    pub(super) chooser: Option<String>,
-    /// Where the objects of the workspace are, of `work`
-    #[arg(skip)]
-    pub(super) origin: Option<TreeOrigin>,
-    /// What keeps the run in the hub, of `work`
-    #[arg(skip)]
-    pub(super) keeper: Option<Keeper>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -482,4 +446,10 @@ pub(super) struct ValidateArgs {
     /// Print JSON: every error with its place
     #[arg(long)]
     pub(super) json: bool,
+}
+
+/// The kinds of checks that `verify` takes. Its own name is one of them, but is not offered.
+fn kinds() -> [PossibleValue; 5] {
+    let hidden = PossibleValue::new("verify").hide(true);
+    [hidden, "build".into(), "test".into(), "lint".into(), "syntax".into()]
 }

@@ -1,7 +1,7 @@
 //! `diff` and `runs restore`: what attempts changed, from the snapshots of their run.
 
-use crate::cli::args::Common;
 use crate::cli::config::shell;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::runs::args::{DiffArgs, RestoreArgs};
 use crate::cli::runs::batch::trees_of;
@@ -84,7 +84,7 @@ pub(super) fn restore(world: &World, common: &Common, args: &RestoreArgs, as_jso
 fn trees(world: &World, common: &Common, run: Option<i64>) -> Result<(TreeStore, i64, RunTrees), Diagnostic> {
     let (_, journal) = journal(world, common)?;
     let (row, _) = meant(&journal, run, |_, _| true, "yet")?;
-    let events = journal.events(row.id).map_err(|error| broken_journal(&error))?;
+    let events = journal.events().of(row.id).map_err(|error| broken_journal(&error))?;
     let (store, trees) = trees_of(&journal, &row, RunTrees::of(&events))?;
     Ok((store, row.id, trees))
 }

@@ -1,8 +1,9 @@
 //! `detect`, `verify`, `diagnose`: the project's own commands, found from its files and run by hand.
 
 use crate::checks::{Detected, Kind, OutputErrors, Profile, ResolvedCheck, detect, failures, joined, wanted};
-use crate::cli::args::{Common, DetectArgs, DiagnoseArgs, VerifyArgs};
+use crate::cli::args::{DetectArgs, DiagnoseArgs, VerifyArgs};
 use crate::cli::config::{Project, project};
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, Stopped, answer, json_line};
 use crate::cli::run::execute::exit_of;
 use crate::cli::trust::{distrusted, outside_the_sandbox};
@@ -14,7 +15,6 @@ use crate::proc::{ByHand, Interrupts, ProgramAnswer, capture};
 use crate::report::{Paint, print, print_bytes, print_error};
 use crate::source::{Diagnostic, Env, Files};
 use crate::world::World;
-use clap::builder::PossibleValue;
 use serde_json::{Value, json};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -29,12 +29,6 @@ const NO_COMMAND: &str = "no command was found; name one in `checks` of forge/ch
 /// Shown to an agent, which may not change the config.
 const LOOK_YOURSELF: &str =
     "no command was found: look for the project's build and test commands yourself, and run them";
-
-/// The kinds of checks that `verify` takes. Its own name is one of them, but is not offered.
-pub(super) fn kinds() -> [PossibleValue; 5] {
-    let hidden = PossibleValue::new("verify").hide(true);
-    [hidden, "build".into(), "test".into(), "lint".into(), "syntax".into()]
-}
 
 /// Prints the stacks and commands that were found.
 pub(super) fn detected(world: &World, common: &Common, args: &DetectArgs) -> Exit {

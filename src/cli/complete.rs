@@ -1,9 +1,10 @@
 //! The candidates of shell completions, from the same tables as the parser.
 
 use crate::chain::limit_names;
-use crate::cli::args::{Cli, Common, ExplainArgs, ManArgs, RenderArgs, ResumeArgs, RunArgs, ShowArgs};
+use crate::cli::args::{Cli, ExplainArgs, ManArgs, RenderArgs, ResumeArgs, RunArgs, ShowArgs};
 use crate::cli::config::project;
 use crate::cli::explain::codes;
+use crate::cli::options::Common;
 use crate::cli::parse::argv;
 use crate::cli::parse::deferred::Deferred;
 use crate::cli::runs::args::{ReportArgs, RunsArgs};
@@ -95,7 +96,7 @@ fn command(world: &World) -> Command {
     let tasks: Vec<(String, String)> = Journal::existing(&project.root)
         .ok()
         .flatten()
-        .and_then(|journal| journal.tasks().ok())
+        .and_then(|journal| journal.tasks().all().ok())
         .unwrap_or_default()
         .into_iter()
         .map(|task| (task.id, task.title))
@@ -103,7 +104,7 @@ fn command(world: &World) -> Command {
     let runs: Vec<(String, String)> = Journal::existing(&project.root)
         .ok()
         .flatten()
-        .and_then(|journal| journal.runs().ok())
+        .and_then(|journal| journal.runs().all().ok())
         .unwrap_or_default()
         .into_iter()
         .map(|row| (row.id.to_string(), row.name.unwrap_or(row.chain)))

@@ -2,7 +2,7 @@
 
 use crate::agent::BUILT_IN_CHECKS;
 use crate::chain::{Config, LayerKind, LayerSource, PROJECT_FILES, add_discovered_agents, load};
-use crate::cli::args::Common;
+use crate::cli::options::Common;
 use crate::cli::owners::strangers;
 use crate::source::{Diagnostic, Files, Kind, Source, sha256};
 use crate::world::World;

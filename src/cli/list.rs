@@ -1,7 +1,8 @@
 //! `list`: the chains, agents and checks that can be run.
 
-use crate::cli::args::{Common, ListArgs};
+use crate::cli::args::ListArgs;
 use crate::cli::config::project;
+use crate::cli::options::Common;
 use crate::cli::respond::{answer, json_line};
 use crate::exit::Exit;
 use crate::report::{Paint, list as list_text, list_json, print_error, render};

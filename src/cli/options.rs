@@ -1,7 +1,44 @@
 //! Options that several commands share, and which of them a resume restores. A new option of runs starts here.
 
+use crate::context::TreeOrigin;
 use crate::plan::Overrides;
+use crate::report::Keeper;
 use clap::Args;
+use std::path::PathBuf;
+
+/// Options of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(super) struct Common {
+    /// Work in exactly this directory, without searching for a project above it
+    #[arg(short = 'C', long, global = true, value_name = "DIR")]
+    pub(super) cwd: Option<PathBuf>,
+    /// Show more: prompts in full, process ids
+    #[arg(short, long, global = true)]
+    pub(super) verbose: bool,
+    /// Print only failures; agents' output goes to the transcripts only
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(super) quiet: bool,
+    /// Trust this project's config as it is now; needed only if ~/.config/forkhestra/chains.json sets
+    /// `"trust": "ask"`
+    #[arg(long, global = true)]
+    pub(super) trust: bool,
+    /// Use color: auto, always or never [default: auto]
+    #[arg(long, global = true, value_name = "WHEN", value_parser = ["auto", "always", "never"], hide_possible_values = true)]
+    pub(super) color: Option<String>,
+    /// The program and the arguments that prepare a workspace, of `work`
+    #[arg(skip)]
+    pub(super) setup: Vec<String>,
+    /// The judge that chooses one of several tries, of `work`
+    #[arg(skip)]
+    pub(super) chooser: Option<String>,
+    /// Where the objects of the workspace are, of `work`
+    #[arg(skip)]
+    pub(super) origin: Option<TreeOrigin>,
+    /// What keeps the run in the hub, of `work`
+    #[arg(skip)]
+    pub(super) keeper: Option<Keeper>,
+}
 
 /// Options that bound the work of agents: time, limits and permissions.
 #[derive(Debug, Clone, Default, Args)]

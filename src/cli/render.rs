@@ -1,8 +1,9 @@
 //! `render`: the exact prompt of an agent, and where every piece of it comes from. Starts nothing and writes nothing.
 
 use crate::chain::parse;
-use crate::cli::args::{Common, RenderArgs};
+use crate::cli::args::RenderArgs;
 use crate::cli::config::project;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::chain::split;
 use crate::cli::run::{Typed, planned, said_by, said_of, task_of};
@@ -48,7 +49,8 @@ fn rendered(world: &World, common: &Common, args: &RenderArgs) -> Result<Prompts
     let Some(prompt) = &step.prompt else { return Err(vec![no_prompt(&args.agent, step.is_check())]) };
     let at = At { step: 1, name: step.name.clone(), round: 1, iteration: 1, attempt: 1, lane: 1 };
     let scratch = world.scratch_folder().map_err(|error| vec![not_rendered(&error.to_string())])?;
-    let begun = plan.task.as_ref().and_then(|task| Journal::existing(&project.root).ok()??.tree_of(&task.id).ok()?);
+    let begun =
+        plan.task.as_ref().and_then(|task| Journal::existing(&project.root).ok()??.tasks().tree_of(&task.id).ok()?);
     let wanted = prompt.around.iter().flat_map(|around| around.template.variables());
     let tells = wanted.into_iter().any(|name| OF_WORK.contains(&name.as_str()));
     let changed = tells.then(|| uncommitted(&project.root, scratch.path(), begun.as_deref())).flatten();

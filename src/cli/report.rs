@@ -1,8 +1,8 @@
 //! `report`: one run or several as a self-contained document.
 
 use crate::chain::parse_duration;
-use crate::cli::args::Common;
 use crate::cli::config::shell;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, Stopped, answer, broken_journal, json_line};
 use crate::cli::run::execute::resume_line;
 use crate::cli::runs::args::ReportArgs;
@@ -102,11 +102,12 @@ fn batch_of(
     }
     let (run, batch) = (row.id, *batch);
     runs.clear();
-    for row in journal.runs().map_err(broken)?.into_iter().rev().filter(|row| row.batch == Some(run) && row.began) {
+    for row in journal.runs().all().map_err(broken)?.into_iter().rev().filter(|row| row.batch == Some(run) && row.began)
+    {
         let state = state(journal, &row)?;
         runs.push((row, state));
     }
-    Ok(Some((run, batch, journal.events(run).map_err(broken)?)))
+    Ok(Some((run, batch, journal.events().of(run).map_err(broken)?)))
 }
 
 /// Returns the runs that are meant, the oldest first.
@@ -117,7 +118,7 @@ fn chosen(world: &World, journal: &Journal, args: &ReportArgs) -> Result<Vec<(Ru
     let since = args.since.as_deref().map(|age| parse_duration(age).map_err(|_| bad_age(age))).transpose()?;
     let since = since.map(|age| world.timestamp_before(age));
     let mut runs = Vec::new();
-    for row in journal.runs().map_err(broken)? {
+    for row in journal.runs().all().map_err(broken)? {
         let of_task = |task: &String| row.task.as_ref().is_some_and(|known| known.split(':').next() == Some(task));
         let wanted = args.task.as_ref().is_none_or(of_task)
             && since.as_ref().is_none_or(|since| row.ended.as_ref().is_none_or(|ended| ended >= since));
@@ -144,8 +145,8 @@ fn read(
     row: RunRow,
     state: RunState,
 ) -> Result<RunData, Diagnostic> {
-    let Some(outline) = journal.outline(row.id).map_err(broken)? else { return Err(no_outline(row.id)) };
-    let events = journal.events(row.id).map_err(broken)?;
+    let Some(outline) = journal.runs().outline(row.id).map_err(broken)? else { return Err(no_outline(row.id)) };
+    let events = journal.events().of(row.id).map_err(broken)?;
     let summary = RunSummary::of(&events);
     let resume = resume_line(world, common, root, row.id);
     let why = match (summary.totals.outcome, state) {
@@ -206,7 +207,7 @@ fn written(
         }
         None => {
             let ending = if args.format == "junit" { "xml" } else { args.format.as_str() };
-            Ok(Some(journal.keep_report(run, ending, text)?))
+            Ok(Some(journal.files().keep_report(run, ending, text)?))
         }
     }
 }
@@ -230,7 +231,7 @@ fn paper(
     (run, at): (i64, &At),
     ended: Option<&Finished>,
 ) -> Result<AttemptTexts, Diagnostic> {
-    let folder = journal.attempt_folder(run, at.step, &at.name, at.attempt);
+    let folder = journal.files().attempt_folder(run, at.step, &at.name, at.attempt);
     let read = |name: &str| folder.beginning(name, LONGEST as u64).map_err(|error| broken_journal(&error));
     let ((stdout, cut), (errors, cut_too)) = (read("stdout.log")?, read("stderr.log")?);
     let output = match reader_of(journal, outline, run, (at.step, at.attempt)) {

@@ -2,8 +2,9 @@
 
 use crate::agent::{Found, find_all_on_path, lookup};
 use crate::chain::{Config, LayerKind, Role, Step};
-use crate::cli::args::{Common, ShowArgs};
+use crate::cli::args::ShowArgs;
 use crate::cli::config::project;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::chain::named;
 use crate::cli::run::earlier_runs;

@@ -1,8 +1,8 @@
 //! `"trust": "ask"` of a user's own config: the config of a project is used only after the user has agreed to it.
 
 use crate::chain::{LayerKind, Sandbox};
-use crate::cli::args::Common;
 use crate::cli::config::Project;
+use crate::cli::options::Common;
 use crate::cli::verdict::in_an_iteration;
 use crate::context::config_digest;
 use crate::journal::{forget_tampering, tampered};

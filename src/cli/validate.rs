@@ -1,8 +1,9 @@
 //! `validate`: all errors of a config, also in entries that no chain uses.
 
 use crate::chain::{Chain, Item, LayerKind, Limit, PromptSource, Step, StepTarget};
-use crate::cli::args::{Common, ValidateArgs};
+use crate::cli::args::ValidateArgs;
 use crate::cli::config::{Project, project, single};
+use crate::cli::options::Common;
 use crate::cli::parse::argv::is_verb;
 use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::task::batch::{WorkspacePlan, engine_of, landing_checks};

@@ -44,7 +44,7 @@ pub(super) fn dispute(world: &World, verb: &DisputeVerb) -> Option<Answered> {
 }
 
 /// The attempt that a process of an agent belongs to.
-pub(super) struct Attempt {
+pub(super) struct CallingAttempt {
     token: String,
     result: PathBuf,
     /// The agent.
@@ -55,20 +55,20 @@ pub(super) struct Attempt {
 ///
 /// # Errors
 /// Outside an attempt, or after its end.
-pub(super) fn attempt_of(world: &World, what: &str) -> Result<Attempt, Diagnostic> {
+pub(super) fn attempt_of(world: &World, what: &str) -> Result<CallingAttempt, Diagnostic> {
     let variable = |name: &str| world.var(name).filter(|value| !value.is_empty());
     let token = variable("FORKHESTRA_TOKEN").and_then(|token| token.into_string().ok());
     let result = variable("FORKHESTRA_RESULT").map(PathBuf::from);
     let (Some(token), Some(result)) = (token, result) else { return Err(outside(what)) };
     let caller = caller(&result, &token).ok_or_else(|| stale(what))?;
-    Ok(Attempt { token, result, caller })
+    Ok(CallingAttempt { token, result, caller })
 }
 
 /// Records a call. `what` names it.
 ///
 /// # Errors
 /// When the attempt has ended, or the call cannot be written.
-pub(super) fn record_in(attempt: &Attempt, what: &str, call: &RecordedCall) -> Result<(), Diagnostic> {
+pub(super) fn record_in(attempt: &CallingAttempt, what: &str, call: &RecordedCall) -> Result<(), Diagnostic> {
     match record_call(&attempt.result, &attempt.token, &call.line()) {
         Ok(Recorded::Yes) => Ok(()),
         Ok(Recorded::Stale) => Err(stale(what)),

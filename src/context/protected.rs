@@ -2,7 +2,7 @@
 //! later only those that were touched.
 
 use super::git_state::{digest, git_state};
-use super::worktree::{ordinary, walker};
+use super::worktree::{TreeWalk, ordinary, walker};
 use crate::checks::{Deciding, Tests, commands_of, files_named, lines_of, says_commands, tests_of};
 use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File, Metadata};
@@ -51,7 +51,7 @@ impl GuardWatch {
         for line in guarded.lines {
             named.extend(files_named(line).into_iter().map(|file| root.join(file)));
         }
-        let (walk, odd) = walker(root);
+        let TreeWalk { walk, odd, .. } = walker(root);
         let files = walk.build().flatten().filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()));
         for entry in files {
             let found = self.file(root, entry.path(), false);
@@ -89,7 +89,7 @@ impl GuardWatch {
             deciding.config.insert(name_of(root, place), digest);
             return;
         }
-        for entry in walker(place).0.standard_filters(false).build().flatten() {
+        for entry in walker(place).walk.standard_filters(false).build().flatten() {
             if entry.file_type().is_some_and(|kind| !kind.is_dir()) {
                 let digest = self.file(root, entry.path(), true).whole.unwrap_or_else(|| "not an ordinary file".into());
                 deciding.config.insert(name_of(root, entry.path()), digest);

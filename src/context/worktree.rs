@@ -2,11 +2,11 @@
 
 use super::own_output::{OwnOutput, own_outputs};
 use super::repository::Repository;
+use crate::source::hexadecimal;
 use ignore::WalkBuilder;
 use sha2::{Digest, Sha256};
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write;
 use std::fs::{self, File, Metadata};
 use std::hash::{DefaultHasher, Hasher};
 use std::io::Read;
@@ -129,26 +129,25 @@ impl TreeWatch {
     /// Returns the fingerprint, in hexadecimal. It can be compared only with others from this watch.
     pub fn fingerprint(&mut self, root: &Path, words: &[u8]) -> String {
         let mut tree = Vec::new();
-        self.walk(root, false, &mut |path, content| tree.push((hashed(path.as_os_str().as_bytes()), content)));
+        let may_be_in_repository =
+            self.walk(root, false, &mut |path, content| tree.push((hashed(path.as_os_str().as_bytes()), content)));
         tree.sort_unstable();
         let mut hash = Sha256::new();
         for (path, content) in tree {
             hash.update(path.to_le_bytes());
             hash.update(content.to_le_bytes());
         }
-        hash.update(head(root));
-        hash.update(words);
-        let mut hexadecimal = String::with_capacity(32);
-        for byte in hash.finalize().iter().take(16) {
-            // Writing to a String cannot fail.
-            let _ = write!(hexadecimal, "{byte:02x}");
+        if may_be_in_repository {
+            hash.update(head(root));
         }
-        hexadecimal
+        hash.update(words);
+        hexadecimal(&hash.finalize()[..16])
     }
 
-    /// Visits every file that git would not ignore and that is not in a cache, with the hash of its content.
-    fn walk(&mut self, root: &Path, whole: bool, each: &mut dyn FnMut(&Path, u64)) {
-        let (walk, odd) = walker(root);
+    /// Visits every file that git would not ignore and that is not in a cache, with the hash of its content. Returns
+    /// whether there may be a repository around them.
+    fn walk(&mut self, root: &Path, whole: bool, each: &mut dyn FnMut(&Path, u64)) -> bool {
+        let TreeWalk { walk, odd, may_be_in_repository } = walker(root);
         for entry in walk.build().flatten().filter(|entry| entry.depth() > 0) {
             let Ok(metadata) = entry.metadata() else { continue };
             if self.own.get_or_init(own_outputs).iter().any(|own| own.is_at(entry.path(), &metadata)) {
@@ -170,6 +169,7 @@ impl TreeWatch {
         }
         self.looked = true;
         self.odd = !odd.take().is_empty();
+        may_be_in_repository
     }
 
     /// Returns whether the last look found git rules that cannot be read. They would block git.
@@ -215,20 +215,38 @@ pub(super) fn ordinary(path: &Path) -> Option<Metadata> {
     fs::metadata(path).ok().filter(Metadata::is_file)
 }
 
-/// Walks over what git would not ignore and what is not a cache. Directories whose rules cannot be read are left out
-/// and recorded.
-pub(super) fn walker(root: &Path) -> (WalkBuilder, SpecialFiles) {
+/// A walk over what git would not ignore and what is not a cache.
+pub(super) struct TreeWalk {
+    pub(super) walk: WalkBuilder,
+    /// What the walk finds where git's rules should be. Directories whose rules cannot be read are left out.
+    pub(super) odd: SpecialFiles,
+    /// Whether there may be a repository around the tree.
+    may_be_in_repository: bool,
+}
+
+/// Prepares the walk over a tree.
+pub(super) fn walker(root: &Path) -> TreeWalk {
     let odd = SpecialFiles::default();
     let mut walk = WalkBuilder::new(root);
     walk.hidden(false).require_git(false).git_global(false);
     // The rules of the directories above the root, and those of the repository itself.
     let rules = |folder: &Path| [".gitignore", ".ignore", ".git"].map(|name| fs::metadata(folder.join(name)).ok());
     let above: Vec<Metadata> = root.ancestors().skip(1).flat_map(rules).flatten().collect();
-    let exclude = Repository::of(root).is_some_and(|repository| is_odd(&repository.common.join("info/exclude")));
-    // Without a rule above, the search for them would only cost time.
-    walk.parents(!above.is_empty() && above.iter().all(is_usable)).git_exclude(!exclude);
-    if !odd.is_readable(root) {
-        walk.git_ignore(false).ignore(false);
+    let is_readable = odd.is_readable(root);
+    let may_be_in_repository = !above.is_empty() || fs::symlink_metadata(root.join(".git")).is_ok();
+    if may_be_in_repository {
+        let exclude = Repository::of(root).is_some_and(|repository| is_odd(&repository.common.join("info/exclude")));
+        walk.parents(!above.is_empty() && above.iter().all(is_usable)).git_exclude(!exclude);
+        if !is_readable {
+            walk.git_ignore(false).ignore(false);
+        }
+    } else {
+        // No repository, and no rules above, the search for which would take longer than the rest. Of the rules of two
+        // directories, the nearer ones win, whichever of the two files they are in. In a repository, `.ignore` wins.
+        walk.parents(false).git_exclude(false).git_ignore(false).ignore(false);
+        if is_readable {
+            walk.add_custom_ignore_filename(".gitignore").add_custom_ignore_filename(".ignore");
+        }
     }
     let noting = odd.clone();
     walk.filter_entry(move |entry| {
@@ -236,7 +254,7 @@ pub(super) fn walker(root: &Path) -> (WalkBuilder, SpecialFiles) {
         let folder = entry.file_type().is_some_and(|kind| kind.is_dir());
         entry.depth() == 0 || !cache && (!folder || noting.is_readable(entry.path()))
     });
-    (walk, odd)
+    TreeWalk { walk, odd, may_be_in_repository }
 }
 
 fn hashed(bytes: &[u8]) -> u64 {
@@ -312,6 +330,38 @@ mod tests {
         assert_ne!(looks(root, &mut watch), second);
         fs::remove_file(root.join("b")).unwrap();
         assert_eq!(looks(root, &mut watch), second);
+    }
+
+    #[test]
+    fn the_rules_of_each_directory_mean_the_same_with_and_without_a_repository() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        for (path, text) in [
+            (".gitignore", "*.log\n/out\n!keep.log\nboth\n"),
+            (".ignore", "*.tmp\n!both\n"),
+            ("sub/.gitignore", "!b.log\n/x\n"),
+            ("sub/.ignore", "keep.log\n"),
+            ("sub/deep/.gitignore", "/a\n"),
+        ] {
+            fs::create_dir_all(root.join(path).parent().unwrap()).unwrap();
+            fs::write(root.join(path), text).unwrap();
+        }
+        for folder in ["", "sub", "sub/deep", "out", "sub/out"] {
+            fs::create_dir_all(root.join(folder)).unwrap();
+            for name in ["a", "a.log", "b.log", "keep.log", "a.tmp", "both", "x"] {
+                fs::write(root.join(folder).join(name), "").unwrap();
+            }
+        }
+        let listed = || {
+            let mut paths: Vec<PathBuf> =
+                walker(root).walk.build().flatten().map(ignore::DirEntry::into_path).collect();
+            paths.sort_unstable();
+            paths
+        };
+        let without = listed();
+        fs::create_dir_all(root.join(".git/info")).unwrap();
+        assert_eq!(listed(), without);
+        assert!(without.contains(&root.join("sub/b.log")) && !without.contains(&root.join("a.log")));
     }
 
     #[test]

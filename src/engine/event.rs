@@ -37,23 +37,6 @@ pub struct Event {
     pub event: EventKind,
 }
 
-/// Returns the type of an event, such as `runStarted`. `json` is the whole event; the rest of it is not kept.
-///
-/// # Errors
-/// When it is not an event in JSON.
-pub fn type_of_event(json: &str) -> serde_json::Result<String> {
-    #[derive(Deserialize)]
-    struct TypeOnly {
-        event: Tag,
-    }
-    #[derive(Deserialize)]
-    struct Tag {
-        #[serde(rename = "type")]
-        name: String,
-    }
-    serde_json::from_str::<TypeOnly>(json).map(|typed| typed.event.name)
-}
-
 /// The place of an attempt within its run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

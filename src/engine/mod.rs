@@ -29,7 +29,6 @@ pub use evaluation::{
 };
 pub use event::{
     At, EVENT_VERSION, Ending, Event, EventKind, ExtraRounds, Feedback, FeedbackCause, HighestAttempt, Preparation,
-    type_of_event,
 };
 pub use finished::{Finished, FinishedAgent, FinishedCheck, Leftover, Tokens, Unknown, UsageLimit};
 pub use input::{Effect, Input, Timer};

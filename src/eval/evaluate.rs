@@ -6,13 +6,11 @@ use super::machine::{EvalInput, EvalState};
 use super::questions::Questions;
 use super::requests::EvalContext;
 use super::suite::Case;
-use crate::engine::{
-    EvalFacts, EvalLedger, Event, EventKind, HighestAttempt, LimitKind, Notice, Observer, RunOutcome, Stopwatch,
-};
+use crate::engine::{EvalFacts, EvalLedger, Event, EventKind, HighestAttempt, Notice, Observer, RunOutcome, Stopwatch};
 use crate::journal::Journal;
 use crate::plan::{Outline, Overrides};
 use crate::proc::containment;
-use crate::runner::{Failure, Halt, JobSource, Lanes, Recorder, flushed, tell_news, work_in_lanes};
+use crate::runner::{Failure, JobSource, Lanes, Recorder, flushed, tell_news, work_in_lanes};
 use indexmap::IndexMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,6 +50,14 @@ pub struct EvalEnd {
     pub ledger: EvalLedger,
 }
 
+impl EvalEnd {
+    /// The result of an evaluation that has ended.
+    pub(super) fn of(questions: Questions<'_>) -> Result<Self, Failure> {
+        let outcome = questions.outcome.ok_or(Failure::Lost)?;
+        Ok(Self { outcome, ledger: questions.state.ledger })
+    }
+}
+
 /// Works until the evaluation is complete, or must end. What the journal already answers is not asked again.
 ///
 /// # Errors
@@ -72,7 +78,7 @@ pub async fn evaluate(setting: Setting<'_>) -> Result<EvalEnd, Failure> {
     questions.halt(halt)?;
     tell_news(&lanes, &mut |event| questions.see(event), observer);
     flushed(observer).await;
-    questions.end()
+    EvalEnd::of(questions)
 }
 
 impl<'a> Setting<'a> {
@@ -103,23 +109,6 @@ impl<'a> Setting<'a> {
     /// The input with which the evaluation begins or resumes.
     pub(super) fn first_input(&self) -> EvalInput {
         EvalInput::Begin(Box::new(opening(self)), Arc::clone(&self.facts))
-    }
-}
-
-impl Questions<'_> {
-    /// Ends the evaluation if it is not complete: only a limit or a signal leaves questions open.
-    pub(super) fn halt(&mut self, halt: Option<Halt>) -> Result<(), Failure> {
-        let halt = halt.or(self.limit.map(Halt::Limit)).unwrap_or(Halt::Limit(LimitKind::Time));
-        self.take(EvalInput::Halt(match halt {
-            Halt::Signal(signal) => RunOutcome::Interrupted { signal },
-            Halt::Limit(limit) => RunOutcome::LimitReached { limit },
-        }))
-    }
-
-    /// The result, once the evaluation has ended.
-    pub(super) fn end(self) -> Result<EvalEnd, Failure> {
-        let outcome = self.outcome.ok_or(Failure::Lost)?;
-        Ok(EvalEnd { outcome, ledger: self.state.ledger })
     }
 }
 

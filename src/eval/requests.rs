@@ -14,10 +14,9 @@ use crate::chain::{
 };
 use crate::plan::{Part, Plan, PlannedPrompt, Request, RunSettings, build, outline};
 use crate::prompt::{Level, Template, show, text};
-use crate::source::{Diagnostic, Place, Source, Text};
+use crate::source::{Diagnostic, Place, Source, Text, sha256};
 use crate::world::World;
 use indexmap::IndexMap;
-use sha2::{Digest, Sha256};
 use std::path::Path;
 use std::time::Duration;
 
@@ -385,11 +384,5 @@ pub(super) fn key_of(plan: &Plan, repetition: u32) -> String {
         asked.push_str("\nrepetition ");
         asked.push_str(&repetition.to_string());
     }
-    let digest = Sha256::digest(asked);
-    digest.iter().fold(String::new(), |mut hex, byte| {
-        use std::fmt::Write;
-        // Writing to a String cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    sha256(asked)
 }

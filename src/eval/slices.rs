@@ -4,6 +4,8 @@
 use super::evaluate::{EvalEnd, Setting};
 use super::machine::{EVALUATES, EXECUTES};
 use super::question::{CaseRun, Question};
+use super::questions::asking::{job_for, plan_of};
+use super::questions::judging::{answered, evaluated, record_error, unreadable};
 use super::questions::{Questions, attempt_of};
 use super::requests::key_of;
 use crate::engine::{CaseResult, EvalEvent, Event, EventKind, LimitKind, Notice, Observer, RunOutcome, Sig, Totals};
@@ -176,7 +178,7 @@ pub async fn evaluate_in_slices(setting: Setting<'_>, source: &mut impl SliceSou
         tell_recorded((journal, world, &recorder), &mut |event| questions.see(event), observer);
     };
     questions.take(first)?;
-    let mut waiting = questions.without_answer()?;
+    let mut waiting = without_answer(&mut questions)?;
     tell(&mut questions, observer);
     let open: BTreeSet<usize> = waiting.values().map(|of| of.case).collect();
     source.start(open.into_iter().map(|case| context.suite.cases[case].id.to_string()).collect())?;
@@ -199,7 +201,7 @@ pub async fn evaluate_in_slices(setting: Setting<'_>, source: &mut impl SliceSou
                     observer.notice(&Notice::Claimed { unit: &unit, machine: &machine });
                 }
                 Ok(Some(SliceNews::Limit(limit))) => drop(halt.get_or_insert(Halt::Limit(limit))),
-                Ok(Some(news)) => failure = questions.take_slice(news, &mut waiting).err().or(failure),
+                Ok(Some(news)) => failure = take_slice(&mut questions, news, &mut waiting).err().or(failure),
                 Ok(None) => break,
                 Err(error) => failure = Some(error),
             },
@@ -221,149 +223,151 @@ pub async fn evaluate_in_slices(setting: Setting<'_>, source: &mut impl SliceSou
     questions.halt(halt)?;
     tell(&mut questions, observer);
     flushed(observer).await;
-    questions.end()
+    EvalEnd::of(questions)
 }
 
-impl Questions<'_> {
-    /// Uses the stored answers. Returns what lacks one, by the numbers of the case and the repetition.
-    fn without_answer(&mut self) -> Result<BTreeMap<(usize, u32), CaseRun>, Failure> {
-        let mut open = BTreeMap::new();
-        while let Some(question) = self.next_question() {
-            let Some(job) = self.job_for(question)? else { continue };
-            // It is not asked here.
-            self.issued = self.issued.saturating_sub(1);
-            let of = match self.under_way.remove(&job.id) {
-                Some((Question::Answer(of), _)) => Some(of),
-                Some((Question::Evaluate(evaluating), _)) => Some(evaluating.of),
-                _ => None,
-            };
-            if let Some(of) = of {
-                open.insert((of.case, of.repetition), CaseRun { cached: false, ..of });
-            }
+/// Uses the stored answers. Returns what lacks one, by the numbers of the case and the repetition.
+fn without_answer(questions: &mut Questions<'_>) -> Result<BTreeMap<(usize, u32), CaseRun>, Failure> {
+    let mut open = BTreeMap::new();
+    while let Some(question) = questions.next_question() {
+        let Some(job) = job_for(questions, question)? else { continue };
+        // It is not asked here.
+        questions.issued = questions.issued.saturating_sub(1);
+        let of = match questions.under_way.remove(&job.id) {
+            Some((Question::Answer(of), _)) => Some(of),
+            Some((Question::Evaluate(evaluating), _)) => Some(evaluating.of),
+            _ => None,
+        };
+        if let Some(of) = of {
+            open.insert((of.case, of.repetition), CaseRun { cached: false, ..of });
         }
-        Ok(open)
     }
+    Ok(open)
+}
 
-    /// Judges the cases of a slice that are still waiting for an answer.
-    fn take_slice(&mut self, news: SliceNews, waiting: &mut BTreeMap<(usize, u32), CaseRun>) -> Result<(), Failure> {
-        let open: Vec<CaseRun> = waiting.values().copied().collect();
-        match news {
-            SliceNews::Answers(slice) => {
-                for of in open {
-                    if self.judge_from(&slice, of)? {
-                        waiting.remove(&(of.case, of.repetition));
-                    }
-                }
-            }
-            SliceNews::Failed { cases, why } => {
-                let failed = |of: &CaseRun| cases.iter().any(|case| **case == *self.context.suite.cases[of.case].id);
-                for of in open.into_iter().filter(failed) {
-                    self.record_error(of, format!("executor_error: {why}"))?;
+/// Judges the cases of a slice that are still waiting for an answer.
+fn take_slice(
+    questions: &mut Questions<'_>,
+    news: SliceNews,
+    waiting: &mut BTreeMap<(usize, u32), CaseRun>,
+) -> Result<(), Failure> {
+    let open: Vec<CaseRun> = waiting.values().copied().collect();
+    match news {
+        SliceNews::Answers(slice) => {
+            for of in open {
+                if judge_from(questions, &slice, of)? {
                     waiting.remove(&(of.case, of.repetition));
                 }
             }
-            SliceNews::Claimed { .. } | SliceNews::Limit(_) => {}
         }
-        Ok(())
-    }
-
-    /// Judges a case by the answers of a slice. Returns whether there were any.
-    fn judge_from(&mut self, slice: &SliceAnswers, of: CaseRun) -> Result<bool, Failure> {
-        let id = self.case(of).id.clone();
-        let key = |step: u32| (id.clone(), of.repetition, step);
-        let failed = slice.failed.get(&(id.clone(), of.repetition));
-        let Some(answer) = slice.answers.get(&key(EXECUTES)) else {
-            let Some(failed) = failed else { return Ok(false) };
-            self.adopt(slice, of, EXECUTES)?;
-            self.failed_there(of, failed)?;
-            return Ok(true);
-        };
-        let judged = slice.answers.get(&key(EVALUATES));
-        let needs_evaluator = slice.attempts.contains_key(&key(EVALUATES));
-        if needs_evaluator && judged.is_none() && failed.is_none() {
-            return Ok(false);
-        }
-        let place = self.keep(slice, &Question::Answer(of), answer)?;
-        self.answered(CaseRun { answer: place.map(attempt_of), ..of }, answer.clone())?;
-        let Some(question) = self.queue.pop_front() else { return Ok(true) };
-        match (judged, question) {
-            (Some(judged), Question::Evaluate(evaluating))
-                if evaluating.session.is_some() && evaluating.session == judged.session =>
-            {
-                self.adopt(slice, of, EVALUATES)?;
-                self.record_error(of, "evaluator_error: it answered in the executor's session".into())?;
+        SliceNews::Failed { cases, why } => {
+            let failed = |of: &CaseRun| cases.iter().any(|case| **case == *questions.context.suite.cases[of.case].id);
+            for of in open.into_iter().filter(failed) {
+                record_error(questions, of, format!("executor_error: {why}"))?;
+                waiting.remove(&(of.case, of.repetition));
             }
-            (Some(judged), question) => {
-                self.keep(slice, &question, judged)?;
-                if let Question::Evaluate(evaluating) = question {
-                    self.evaluated(*evaluating, &judged.said)?;
-                }
-            }
-            (None, Question::Evaluate(_)) => {
-                self.adopt(slice, of, EVALUATES)?;
-                match failed {
-                    Some(failed) => self.failed_there(of, failed)?,
-                    None => self.record_error(of, "evaluator_error: there is no evaluation".into())?,
-                }
-            }
-            (None, _) => {}
         }
-        Ok(true)
+        SliceNews::Claimed { .. } | SliceNews::Limit(_) => {}
     }
+    Ok(())
+}
 
-    fn failed_there(&mut self, of: CaseRun, failed: &CaseResult) -> Result<(), Failure> {
-        let why = failed.remarks.error.clone().unwrap_or_default();
-        match failed.remarks.issues.first() {
-            Some(issue) => self.unreadable(of, why, issue.clone()),
-            None => self.record_error(of, why),
-        }
+/// Judges a case by the answers of a slice. Returns whether there were any.
+fn judge_from(questions: &mut Questions<'_>, slice: &SliceAnswers, of: CaseRun) -> Result<bool, Failure> {
+    let id = questions.case(of).id.clone();
+    let key = |step: u32| (id.clone(), of.repetition, step);
+    let failed = slice.failed.get(&(id.clone(), of.repetition));
+    let Some(answer) = slice.answers.get(&key(EXECUTES)) else {
+        let Some(failed) = failed else { return Ok(false) };
+        adopt(questions, slice, of, EXECUTES)?;
+        failed_there(questions, of, failed)?;
+        return Ok(true);
+    };
+    let judged = slice.answers.get(&key(EVALUATES));
+    let needs_evaluator = slice.attempts.contains_key(&key(EVALUATES));
+    if needs_evaluator && judged.is_none() && failed.is_none() {
+        return Ok(false);
     }
-
-    /// Takes over the attempts of a question, and stores its answer. Returns where that is stored.
-    fn keep(
-        &mut self,
-        slice: &SliceAnswers,
-        question: &Question,
-        answer: &StoredAnswer,
-    ) -> Result<Option<AnswerPlace>, Failure> {
-        let of = match question {
-            Question::Answer(of) => *of,
-            Question::Evaluate(evaluating) => evaluating.of,
-            Question::Command(_) | Question::Select(_) | Question::Rewrite { .. } => return Ok(None),
-        };
-        let step = question.step();
-        let attempt = self.adopt(slice, of, step)?;
-        let given = AnswerPlace { run: self.recorder.run(), step, attempt };
-        if let Ok(plan) = self.plan_of(question) {
-            self.journal.keep_answer(&key_of(&plan, of.repetition), answer, given)?;
+    let place = keep(questions, slice, &Question::Answer(of), answer)?;
+    answered(questions, CaseRun { answer: place.map(attempt_of), ..of }, answer.clone())?;
+    let Some(question) = questions.queue.pop_front() else { return Ok(true) };
+    match (judged, question) {
+        (Some(judged), Question::Evaluate(evaluating))
+            if evaluating.session.is_some() && evaluating.session == judged.session =>
+        {
+            adopt(questions, slice, of, EVALUATES)?;
+            record_error(questions, of, "evaluator_error: it answered in the executor's session".into())?;
         }
-        Ok(Some(given))
-    }
-
-    /// Makes the attempts at a case part of this run. Returns the number of the last one.
-    fn adopt(&mut self, slice: &SliceAnswers, of: CaseRun, step: u32) -> Result<u32, Failure> {
-        let events = slice.attempts.get(&(self.case(of).id.clone(), of.repetition, step)).cloned().unwrap_or_default();
-        let (mut numbers, mut kinds, mut last) = (HashMap::new(), Vec::new(), 0);
-        let (root, their_run) = &slice.attempts_at;
-        for mut kind in events {
-            let is_planned = matches!(kind, EventKind::AttemptPlanned { .. });
-            if let Some(at) = kind.place_in_lane() {
-                let theirs = at.attempt;
-                last = match numbers.get(&theirs) {
-                    Some(ours) => *ours,
-                    None => self.recorder.next_attempt(step),
-                };
-                numbers.insert(theirs, last);
-                at.attempt = last;
-                at.iteration = self.iteration(of);
-                if is_planned {
-                    self.journal.adopt_attempt_as(self.recorder.run(), at, root, (*their_run, theirs))?;
-                }
+        (Some(judged), question) => {
+            keep(questions, slice, &question, judged)?;
+            if let Question::Evaluate(evaluating) = question {
+                evaluated(questions, *evaluating, &judged.said)?;
             }
-            kinds.push(kind);
         }
-        let events = self.recorder.record((&mut self.journal, self.context.world), kinds, None, "")?;
-        self.recorder.tell_later(events);
-        Ok(last)
+        (None, Question::Evaluate(_)) => {
+            adopt(questions, slice, of, EVALUATES)?;
+            match failed {
+                Some(failed) => failed_there(questions, of, failed)?,
+                None => record_error(questions, of, "evaluator_error: there is no evaluation".into())?,
+            }
+        }
+        (None, _) => {}
     }
+    Ok(true)
+}
+
+fn failed_there(questions: &mut Questions<'_>, of: CaseRun, failed: &CaseResult) -> Result<(), Failure> {
+    let why = failed.remarks.error.clone().unwrap_or_default();
+    match failed.remarks.issues.first() {
+        Some(issue) => unreadable(questions, of, why, issue.clone()),
+        None => record_error(questions, of, why),
+    }
+}
+
+/// Takes over the attempts of a question, and stores its answer. Returns where that is stored.
+fn keep(
+    questions: &mut Questions<'_>,
+    slice: &SliceAnswers,
+    question: &Question,
+    answer: &StoredAnswer,
+) -> Result<Option<AnswerPlace>, Failure> {
+    let of = match question {
+        Question::Answer(of) => *of,
+        Question::Evaluate(evaluating) => evaluating.of,
+        Question::Command(_) | Question::Select(_) | Question::Rewrite { .. } => return Ok(None),
+    };
+    let step = question.step();
+    let attempt = adopt(questions, slice, of, step)?;
+    let given = AnswerPlace { run: questions.recorder.run(), step, attempt };
+    if let Ok(plan) = plan_of(questions, question) {
+        questions.journal.answers().keep(&key_of(&plan, of.repetition), answer, given)?;
+    }
+    Ok(Some(given))
+}
+
+/// Makes the attempts at a case part of this run. Returns the number of the last one.
+fn adopt(questions: &mut Questions<'_>, slice: &SliceAnswers, of: CaseRun, step: u32) -> Result<u32, Failure> {
+    let events = slice.attempts.get(&(questions.case(of).id.clone(), of.repetition, step)).cloned().unwrap_or_default();
+    let (mut numbers, mut kinds, mut last) = (HashMap::new(), Vec::new(), 0);
+    let (root, their_run) = &slice.attempts_at;
+    for mut kind in events {
+        let is_planned = matches!(kind, EventKind::AttemptPlanned { .. });
+        if let Some(at) = kind.place_in_lane() {
+            let theirs = at.attempt;
+            last = match numbers.get(&theirs) {
+                Some(ours) => *ours,
+                None => questions.recorder.next_attempt(step),
+            };
+            numbers.insert(theirs, last);
+            at.attempt = last;
+            at.iteration = questions.iteration(of);
+            if is_planned {
+                questions.journal.files().adopt_attempt(questions.recorder.run(), at, root, (*their_run, theirs))?;
+            }
+        }
+        kinds.push(kind);
+    }
+    let events = questions.recorder.record((&mut questions.journal, questions.context.world), kinds, None, "")?;
+    questions.recorder.tell_later(events);
+    Ok(last)
 }

@@ -1,7 +1,9 @@
 //! Units as files (git-bundle(1)), for machines that reach no network.
 
-use super::units::UNITS;
-use super::{Hub, HubError};
+use super::HubError;
+use super::commits::HubCommits;
+use super::hub_git::HubGit;
+use super::units::{HubUnits, UNITS};
 use crate::unit::is_unit_name;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -25,73 +27,73 @@ pub enum Synced {
     Unknown,
 }
 
-impl Hub {
+/// Units of a hub as files.
+#[derive(Debug, Clone, Copy)]
+pub struct UnitFiles<'a>(pub(super) &'a HubGit);
+
+impl UnitFiles<'_> {
     /// Writes a unit and all that it refers to into a file. With `known`, the reader of the file must have that commit,
     /// and the file becomes smaller.
     ///
     /// # Errors
     /// When git fails, there is no such unit, or the file cannot be written.
-    pub fn write_unit(&self, unit: &str, file: &Path, known: Option<&str>) -> Result<(), HubError> {
-        if self.unit(unit)?.is_none() {
-            return Err(self.unknown(unit));
+    pub fn write(self, unit: &str, file: &Path, known: Option<&str>) -> Result<(), HubError> {
+        if HubUnits(self.0).get(unit)?.is_none() {
+            return Err(HubUnits(self.0).unknown(unit));
         }
         let (file, name) = (file.display().to_string(), format!("{UNITS}{unit}"));
         let mut words = vec!["bundle", "create", "--quiet", &file, &name];
         let known = known.map(|commit| format!("^{commit}"));
         words.extend(known.as_deref());
-        self.ask(&words).map(drop)
+        self.0.ask(&words).map(drop)
     }
 
-    /// Opens the hub at `path` for the units of a file. It is created if there is none. Returns it with the names of
-    /// the units, which are added to it; if it has one in an earlier state, that of the file counts.
+    /// Adds the units of a file. If the hub has one in an earlier state, that of the file counts. Returns their names.
     ///
     /// # Errors
     /// When git fails, or the file is not a bundle of git.
-    pub fn of_file(file: &Path, path: &Path) -> Result<(Self, Vec<String>), HubError> {
-        let hub = Self { path: path.to_path_buf(), remote: None };
-        if !path.join("HEAD").is_file() {
-            Self::create(path)?;
-        }
+    pub fn import(self, file: &Path) -> Result<Vec<String>, HubError> {
         if is_result(file) {
             return Err(HubError::Result { path: file.to_path_buf() });
         }
-        let units = hub.fetch_file(file, "`forkhestra task bundle UNIT --out FILE` writes one")?;
+        let units = self.fetch(file, "`forkhestra task bundle UNIT --out FILE` writes one")?;
         for (unit, commit) in &units {
-            let ours = hub.last_commit(unit);
+            let ours = HubUnits(self.0).last_commit(unit);
             // It has what was done here so far, if the file has not changed since.
-            if !ours.as_ref().is_some_and(|ours| hub.is_ancestor(commit, ours)) {
-                hub.swap(&format!("{UNITS}{unit}"), commit, ours.as_deref())?;
+            if !ours.as_ref().is_some_and(|ours| HubCommits(self.0).is_ancestor(commit, ours)) {
+                self.0.swap(&format!("{UNITS}{unit}"), commit, ours.as_deref())?;
             }
         }
-        hub.forget_incoming(&units)?;
-        Ok((hub, units.into_iter().map(|(unit, _)| unit).collect()))
+        self.forget_incoming(&units)?;
+        Ok(units.into_iter().map(|(unit, _)| unit).collect())
     }
 
     /// Takes what was done on the units of a file. Taking it again changes nothing, and neither does an older file.
     ///
     /// # Errors
     /// When git fails, or the file is not a bundle of git.
-    pub fn sync(&self, file: &Path) -> Result<Vec<(String, Synced)>, HubError> {
-        let units = self.fetch_file(file, "`forkhestra work --bundle FILE --out RESULT` writes one")?;
+    pub fn sync(self, file: &Path) -> Result<Vec<(String, Synced)>, HubError> {
+        let units = self.fetch(file, "`forkhestra work --bundle FILE --out RESULT` writes one")?;
         let synced = units.iter().map(|(unit, commit)| Ok((unit.clone(), self.advance_unit(unit, commit)?))).collect();
         self.forget_incoming(&units)?;
         synced
     }
 
-    fn advance_unit(&self, unit: &str, commit: &str) -> Result<Synced, HubError> {
-        let Some(ours) = self.last_commit(unit) else { return Ok(Synced::Unknown) };
-        if self.is_ancestor(commit, &ours) {
+    fn advance_unit(self, unit: &str, commit: &str) -> Result<Synced, HubError> {
+        let Some(ours) = HubUnits(self.0).last_commit(unit) else { return Ok(Synced::Unknown) };
+        if HubCommits(self.0).is_ancestor(commit, &ours) {
             return Ok(Synced::Known);
         }
-        let is_next = self.is_ancestor(&ours, commit) && self.swap(&format!("{UNITS}{unit}"), commit, Some(&ours))?;
+        let is_next = HubCommits(self.0).is_ancestor(&ours, commit)
+            && self.0.swap(&format!("{UNITS}{unit}"), commit, Some(&ours))?;
         Ok(if is_next { Synced::Taken } else { Synced::Superseded })
     }
 
     /// Fetches the units of a file. Returns each with its last commit. `writer` says what writes such a file.
-    fn fetch_file(&self, file: &Path, writer: &'static str) -> Result<Vec<(String, String)>, HubError> {
+    fn fetch(self, file: &Path, writer: &'static str) -> Result<Vec<(String, String)>, HubError> {
         let unreadable = || HubError::File { path: file.to_path_buf(), writer };
         let name = file.display().to_string();
-        let heads = self.ask(&["bundle", "list-heads", &name]).map_err(|_| unreadable())?;
+        let heads = self.0.ask(&["bundle", "list-heads", &name]).map_err(|_| unreadable())?;
         let heads = heads.lines().filter_map(|line| line.split_once(' '));
         let units: Vec<(String, String)> = heads
             .filter_map(|(commit, name)| Some((name.strip_prefix(UNITS)?.to_string(), commit.to_string())))
@@ -103,13 +105,13 @@ impl Hub {
         let refs: Vec<String> = units.iter().map(|(unit, _)| format!("+{UNITS}{unit}:{INCOMING}{unit}")).collect();
         let mut words = vec!["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", &name];
         words.extend(refs.iter().map(String::as_str));
-        self.ask(&words)?;
+        self.0.ask(&words)?;
         Ok(units)
     }
 
-    fn forget_incoming(&self, units: &[(String, String)]) -> Result<(), HubError> {
+    fn forget_incoming(self, units: &[(String, String)]) -> Result<(), HubError> {
         let commands: Vec<String> = units.iter().map(|(unit, _)| format!("delete {INCOMING}{unit}\n")).collect();
-        self.ask_with(&["update-ref", "--stdin"], &[], commands.concat().as_bytes()).map(drop)
+        self.0.ask_with(&["update-ref", "--stdin"], &[], commands.concat().as_bytes()).map(drop)
     }
 }
 

@@ -1,8 +1,9 @@
 //! The tree of a workspace, whatever an agent has left in it: repositories inside of it, special files, and files that
 //! cannot be converted as their attributes say. Everything that can be kept is kept.
 
+use super::HubError;
 use super::git::GitAnswer;
-use super::{Hub, HubError, write};
+use super::hub_git::{HubGit, write};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,58 +16,56 @@ const FILES: [&str; 4] = ["--", ":/", ":(exclude,top,glob)**/.git-aside", ":(exc
 /// How deep directories are searched for repositories.
 const DEEPEST: usize = 64;
 
-impl Hub {
-    /// Returns the tree of a workspace as it is, without what git ignores. What an agent has done to the workspace's
-    /// own `.git` does not matter.
-    ///
-    /// # Errors
-    /// When git fails.
-    pub fn tree_of_folder(&self, folder: &Path, index: &str) -> Result<String, HubError> {
-        let index = self.index(index);
-        self.add_all(folder, &index)?;
-        self.in_tree(&["write-tree"], folder, &index)
-    }
+/// Returns the tree of a workspace as it is, without what git ignores. What an agent has done to the workspace's
+/// own `.git` does not matter.
+///
+/// # Errors
+/// When git fails.
+pub(super) fn tree_of_folder(hub: &HubGit, folder: &Path, index: &str) -> Result<String, HubError> {
+    let index = hub.index(index);
+    add_all(hub, folder, &index)?;
+    hub.in_tree(&["write-tree"], folder, &index)
+}
 
-    /// Brings an index up to date with the files of a workspace. What git cannot add, such as a named pipe, stays as it
-    /// was.
-    pub(super) fn add_all(&self, folder: &Path, index: &Path) -> Result<(), HubError> {
-        let added = self.in_tree_with(&["add", "--all", "--", ":/"], folder, index, &[]);
-        // It would be added as a link, which says nothing about its files.
-        let has_repository = |warnings: &str| warnings.contains("embedded git repository");
-        if added.is_ok_and(|answer| answer.code == 0 && !has_repository(&answer.stderr)) {
-            return Ok(());
-        }
-        let nested = Nested::below(folder);
-        let links: Vec<String> = nested.paths(folder);
-        // A link whose repository is gone would count as unchanged.
-        let remove: Vec<&str> =
-            ["update-index", "--force-remove", "--"].into_iter().chain(links.iter().map(String::as_str)).collect();
-        let _ = self.in_tree(&remove, folder, index);
-        if self.in_tree(&[&["add", "--all"], &FILES[..]].concat(), folder, index).is_ok() {
-            return Ok(());
-        }
-        let words = [&["add", "--all", "--ignore-errors"], &FILES[..]].concat();
-        let added = self.in_plain_repository(&words, folder, index)?;
-        match added.code {
-            0 => Ok(()),
-            // Everything else was added (git-add(1), `--ignore-errors`).
-            1 if !added.stderr.contains("fatal: ") => Ok(()),
-            _ => Err(HubError::Git { command: "add".into(), why: added.stderr.trim().to_string() }),
-        }
+/// Brings an index up to date with the files of a workspace. What git cannot add, such as a named pipe, stays as it
+/// was.
+pub(super) fn add_all(hub: &HubGit, folder: &Path, index: &Path) -> Result<(), HubError> {
+    let added = hub.in_tree_with(&["add", "--all", "--", ":/"], folder, index, &[]);
+    // It would be added as a link, which says nothing about its files.
+    let has_repository = |warnings: &str| warnings.contains("embedded git repository");
+    if added.is_ok_and(|answer| answer.code == 0 && !has_repository(&answer.stderr)) {
+        return Ok(());
     }
+    let nested = Nested::below(folder);
+    let links: Vec<String> = nested.paths(folder);
+    // A link whose repository is gone would count as unchanged.
+    let remove: Vec<&str> =
+        ["update-index", "--force-remove", "--"].into_iter().chain(links.iter().map(String::as_str)).collect();
+    let _ = hub.in_tree(&remove, folder, index);
+    if hub.in_tree(&[&["add", "--all"], &FILES[..]].concat(), folder, index).is_ok() {
+        return Ok(());
+    }
+    let words = [&["add", "--all", "--ignore-errors"], &FILES[..]].concat();
+    let added = in_plain_repository(hub, &words, folder, index)?;
+    match added.code {
+        0 => Ok(()),
+        // Everything else was added (git-add(1), `--ignore-errors`).
+        1 if !added.stderr.contains("fatal: ") => Ok(()),
+        _ => Err(HubError::Git { command: "add".into(), why: added.stderr.trim().to_string() }),
+    }
+}
 
-    /// Calls git on a working tree, as a repository with attributes of its own and the hub's objects.
-    fn in_plain_repository(&self, words: &[&str], folder: &Path, index: &Path) -> Result<GitAnswer, HubError> {
-        let plain = self.path.join("plain.git");
-        write(&plain.join("info/attributes"), AS_THEY_ARE)?;
-        write(&plain.join("refs/.keep"), b"")?;
-        for file in ["HEAD", "config", "info/exclude"] {
-            let _ = fs::copy(self.path.join(file), plain.join(file));
-        }
-        let objects = self.path.join("objects");
-        let places = [("GIT_DIR", plain.as_os_str()), ("GIT_OBJECT_DIRECTORY", objects.as_os_str())];
-        self.in_tree_whatever(words, folder, index, &places)
+/// Calls git on a working tree, as a repository with attributes of its own and the hub's objects.
+fn in_plain_repository(hub: &HubGit, words: &[&str], folder: &Path, index: &Path) -> Result<GitAnswer, HubError> {
+    let plain = hub.path().join("plain.git");
+    write(&plain.join("info/attributes"), AS_THEY_ARE)?;
+    write(&plain.join("refs/.keep"), b"")?;
+    for file in ["HEAD", "config", "info/exclude"] {
+        let _ = fs::copy(hub.path().join(file), plain.join(file));
     }
+    let objects = hub.path().join("objects");
+    let places = [("GIT_DIR", plain.as_os_str()), ("GIT_OBJECT_DIRECTORY", objects.as_os_str())];
+    hub.in_tree_with(words, folder, index, &places)
 }
 
 /// Repositories inside of a workspace, whose `.git` is renamed until this is dropped, so that git sees their files.

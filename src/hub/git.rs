@@ -59,11 +59,12 @@ fn failed(words: &[&str], why: &str) -> HubError {
     HubError::Git { command: command.to_string(), why: why.trim().to_string() }
 }
 
-/// Returns what a call printed, without the last line break; an error if it has answered "no".
+/// Returns what a call printed, without the last line break; an error if it has answered "no" or has failed.
 pub(super) fn successful(answer: &GitAnswer, words: &[&str]) -> Result<String, HubError> {
     match answer.code {
         0 => Ok(answer.stdout.trim_end_matches('\n').to_string()),
-        code => Err(failed(words, &format!("exit code {code}"))),
+        code if answer.stderr.trim().is_empty() => Err(failed(words, &format!("exit code {code}"))),
+        _ => Err(failed(words, &answer.stderr)),
     }
 }
 

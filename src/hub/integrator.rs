@@ -2,8 +2,10 @@
 //! claim is a ref. It is renewed again and again, and whatever is changed is changed together with it, so that one that
 //! has lost its claim changes nothing.
 
-use super::tasks::{Person, RefChange};
-use super::{Hub, HubError, LINE};
+use super::HubError;
+use super::hub_git::{HubGit, LINE, RefChange};
+use super::remote::HubRemote;
+use super::tasks::{HubTasks, Person};
 use crate::unit::{UnitRecord, UnitStage};
 
 /// The ref of the claim.
@@ -63,7 +65,7 @@ const FORMAT: &str = "--format=%(objectname)%00%(authorname)%00%(committerdate:u
 /// The right to work on the tasks of a hub. It is given back when this is dropped.
 #[derive(Debug)]
 pub struct IntegratorClaim {
-    hub: Hub,
+    hub: HubGit,
     name: String,
     person: Person,
     run: Option<i64>,
@@ -73,16 +75,20 @@ pub struct IntegratorClaim {
     commit: Option<String>,
 }
 
-impl Hub {
+/// A hub as several people share it: who works on its tasks, and its line.
+#[derive(Debug, Clone, Copy)]
+pub struct SharedHub<'a>(pub(super) &'a HubGit);
+
+impl SharedHub<'_> {
     /// Returns who holds the claim on the tasks, or has held it last; `None` if nobody ever has.
     ///
     /// # Errors
     /// When the hub cannot be reached.
-    pub fn integrator(&self) -> Result<Option<FoundIntegrator>, HubError> {
-        if !self.refresh_ref(INTEGRATOR)? {
+    pub fn integrator(self) -> Result<Option<FoundIntegrator>, HubError> {
+        if !HubRemote(self.0).refresh_ref(INTEGRATOR)? {
             return Ok(None);
         }
-        let told = self.ask(&["for-each-ref", FORMAT, INTEGRATOR])?;
+        let told = self.0.ask(&["for-each-ref", FORMAT, INTEGRATOR])?;
         let parts: Vec<&str> = told.splitn(4, '\0').collect();
         let [commit, person, at, message] = parts.as_slice() else { return Ok(None) };
         let run = message.lines().find_map(|line| line.strip_prefix(RUN)).and_then(|run| run.parse().ok());
@@ -98,27 +104,18 @@ impl Hub {
     /// # Errors
     /// When git fails, or the hub cannot be reached.
     pub fn integrate(
-        &self,
+        self,
         found: Option<&FoundIntegrator>,
         name: &str,
         person: &Person,
     ) -> Result<Option<IntegratorClaim>, HubError> {
         let fence = found.map_or(0, |found| found.record.fence).saturating_add(1);
         let commit = found.map(|found| found.commit.clone());
-        let (hub, person, name) = (self.clone(), person.clone(), name.to_string());
+        let (hub, person, name) = (self.0.clone(), person.clone(), name.to_string());
         let run = found.filter(|found| found.name == name).and_then(|found| found.run);
         let mut claim = IntegratorClaim { hub, name, person, run, fence, beat: 0, commit };
         let pushed = claim.push_as(UnitStage::Claimed, &[])?;
         Ok((pushed == Pushed::Done).then_some(claim))
-    }
-
-    /// Fetches a ref of the hub into the mirror. Returns whether it exists.
-    pub(super) fn refresh_ref(&self, name: &str) -> Result<bool, HubError> {
-        match self.fetch(name) {
-            Err(HubError::Remote { why, .. }) if why.contains("find remote ref") => Ok(false),
-            Err(error) => Err(error),
-            Ok(()) => Ok(self.ask(&["rev-parse", "--verify", "--quiet", name]).is_ok()),
-        }
     }
 
     /// The change of the line of a hub from one commit to another.
@@ -131,11 +128,11 @@ impl Hub {
     ///
     /// # Errors
     /// When the hub cannot be reached, or rejects them.
-    pub fn send(&self, from: &str, commits: &[(&str, &str)]) -> Result<(), HubError> {
-        let Some(url) = self.remote.as_ref().filter(|_| !commits.is_empty()) else { return Ok(()) };
+    pub fn send(self, from: &str, commits: &[(&str, &str)]) -> Result<(), HubError> {
+        let Some(url) = self.0.url().filter(|_| !commits.is_empty()) else { return Ok(()) };
         let refs = commits.iter().map(|(name, commit)| format!("+{commit}:{SENT}{from}/{name}"));
         let refs: Vec<String> = refs.collect();
-        self.push_to(url, &[], &refs).map(drop)
+        HubRemote(self.0).push_to(url, &[], &refs).map(drop)
     }
 
     /// Fetches the line of the hub that this is a copy of, next to its own. Returns its last commit; `None` if there is
@@ -143,12 +140,14 @@ impl Hub {
     ///
     /// # Errors
     /// When git fails, or the hub cannot be reached.
-    pub fn shared_line(&self) -> Result<Option<String>, HubError> {
-        let Some(url) = &self.remote else { return Ok(self.line()) };
+    pub fn line(self) -> Result<Option<String>, HubError> {
+        let Some(url) = self.0.url() else { return Ok(self.0.line()) };
         let refs = format!("+{LINE}:{SHARED}");
-        match self.with_person(url, &["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", url, &refs]) {
+        match HubRemote(self.0)
+            .with_person(url, &["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", url, &refs])
+        {
             Err(HubError::Remote { why, .. }) if why.contains("find remote ref") => Ok(None),
-            fetched => fetched.and_then(|_| self.ask(&["rev-parse", "--verify", SHARED]).map(Some)),
+            fetched => fetched.and_then(|_| self.0.ask(&["rev-parse", "--verify", SHARED]).map(Some)),
         }
     }
 }
@@ -178,8 +177,8 @@ impl IntegratorClaim {
     }
 
     /// Pushes from this copy of the hub from now on.
-    pub fn push_from(&mut self, copy: &Hub) {
-        self.hub = copy.clone();
+    pub fn push_from(&mut self, copy: SharedHub<'_>) {
+        self.hub = copy.0.clone();
     }
 
     /// Renews the claim, and changes these refs in the same step.
@@ -200,7 +199,7 @@ impl IntegratorClaim {
         let run = self.run.map_or_else(String::new, |run| format!("{RUN}{run}\n"));
         let message = format!("{}{run}Forkhestra-Beat: {}\n", record.message("integrator", &self.name), self.beat);
         // No parent: nobody needs the renewals before, and each would stay for ever.
-        let new = self.hub.commit_by(&self.person, &tree, None, &message)?;
+        let new = HubTasks(&self.hub).commit_by(&self.person, &tree, None, &message)?;
         let mut pushed = self.try_push(&new, changes)?;
         // The hub may have taken an earlier renewal, although its answer was lost.
         if pushed == Pushed::Lost && self.is_found_again()? {
@@ -217,10 +216,10 @@ impl IntegratorClaim {
     fn try_push(&self, new: &str, changes: &[RefChange]) -> Result<Pushed, HubError> {
         let own = (INTEGRATOR.to_string(), new.to_string(), self.commit.clone());
         let all: Vec<RefChange> = std::iter::once(own).chain(changes.iter().cloned()).collect();
-        if self.hub.swap_all(&all)? {
+        if HubRemote(&self.hub).swap_all(&all)? {
             return Ok(Pushed::Done);
         }
-        let found = self.hub.integrator()?.map(|found| found.commit);
+        let found = SharedHub(&self.hub).integrator()?.map(|found| found.commit);
         Ok(if found == self.commit { Pushed::Changed } else { Pushed::Lost })
     }
 
@@ -228,7 +227,7 @@ impl IntegratorClaim {
     fn is_found_again(&mut self) -> Result<bool, HubError> {
         let is_own =
             |found: &FoundIntegrator| !found.is_free() && (found.record.fence, &found.name) == (self.fence, &self.name);
-        let found = self.hub.integrator()?.filter(is_own).filter(|_| self.beat > 1);
+        let found = SharedHub(&self.hub).integrator()?.filter(is_own).filter(|_| self.beat > 1);
         self.commit = found.map(|found| found.commit).or(self.commit.take());
         Ok(self.commit.is_some() && self.beat > 1)
     }

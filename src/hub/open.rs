@@ -1,6 +1,8 @@
 //! Which batches are running, so that workers without a unit know whether more units will come.
 
-use super::{Hub, HubError};
+use super::HubError;
+use super::hub_git::HubGit;
+use super::remote::HubRemote;
 
 /// The refs of the batches that are running.
 const OPEN: &str = "refs/forkhestra/open/";
@@ -9,7 +11,7 @@ const OPEN: &str = "refs/forkhestra/open/";
 /// the batch has been resumed.
 #[derive(Debug)]
 pub struct OpenBatch {
-    hub: Hub,
+    hub: HubGit,
     name: String,
 }
 
@@ -19,30 +21,34 @@ impl Drop for OpenBatch {
     }
 }
 
-impl Hub {
+/// Which batches of a hub are running.
+#[derive(Debug, Clone, Copy)]
+pub struct OpenBatches<'a>(pub(super) &'a HubGit);
+
+impl OpenBatches<'_> {
     /// Marks a batch or an evaluation with this number as running. No other one can be: the mark of one that was killed
     /// is removed.
     ///
     /// # Errors
     /// When git fails.
-    pub fn open_batch(&self, run: i64) -> Result<OpenBatch, HubError> {
-        let (name, empty) = (format!("{OPEN}{run}"), self.ask_with(&["mktree"], &[], &[])?);
-        let killed = self.ask(&["for-each-ref", "--format=delete %(refname)", OPEN])?;
+    pub fn open(self, run: i64) -> Result<OpenBatch, HubError> {
+        let (name, empty) = (format!("{OPEN}{run}"), self.0.ask_with(&["mktree"], &[], &[])?);
+        let killed = self.0.ask(&["for-each-ref", "--format=delete %(refname)", OPEN])?;
         let killed: String = killed.lines().flat_map(|line| [line, "\n"]).collect();
-        self.ask_with(&["update-ref", "--stdin"], &[], killed.as_bytes())?;
-        self.ask(&["update-ref", &name, &empty])?;
-        Ok(OpenBatch { hub: self.clone(), name })
+        self.0.ask_with(&["update-ref", "--stdin"], &[], killed.as_bytes())?;
+        self.0.ask(&["update-ref", &name, &empty])?;
+        Ok(OpenBatch { hub: self.0.clone(), name })
     }
 
     /// Returns whether a batch is running, so that there may be more units soon.
     ///
     /// # Errors
     /// When git fails, or the hub cannot be reached.
-    pub fn has_open_batch(&self) -> Result<bool, HubError> {
+    pub fn is_any_open(self) -> Result<bool, HubError> {
         let pattern = format!("{OPEN}*");
-        let found = match &self.remote {
-            Some(url) => self.with_person(url, &["ls-remote", url, &pattern])?,
-            None => self.ask(&["for-each-ref", "--count=1", OPEN])?,
+        let found = match self.0.url() {
+            Some(url) => HubRemote(self.0).with_person(url, &["ls-remote", url, &pattern])?,
+            None => self.0.ask(&["for-each-ref", "--count=1", OPEN])?,
         };
         Ok(!found.is_empty())
     }

@@ -1,7 +1,8 @@
 //! Ports of workspaces: blocks of TCP ports on this machine, each leased by a lock on a file, so that a process that
 //! dies gives its block back.
 
-use super::{HubError, write};
+use super::HubError;
+use super::hub_git::write;
 use std::fs::{File, TryLockError};
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! A hub on another machine. What is read of it is fetched into a mirror on this one, and each change of a ref is
 //! pushed as a compare-and-swap (git-push(1), `--force-with-lease`).
 
-use super::tasks::RefChange;
-use super::{Hub, HubError, SETTINGS, git, write};
+use super::hub_git::{HubGit, RefChange};
+use super::{HubError, git};
 use crate::proc::environment_chooses_ssh;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -24,74 +24,26 @@ const LIVE_HTTP: [&str; 4] = ["-c", "http.lowSpeedLimit=1", "-c", "http.lowSpeed
 const LIVE_SSH: [&str; 2] =
     ["-c", "core.sshCommand=ssh -o ConnectTimeout=60 -o ServerAliveInterval=30 -o ServerAliveCountMax=4"];
 
-impl Hub {
-    /// Whether this is the URL of a repository, and not a path on this machine (git-clone(1), "GIT URLS").
-    #[must_use]
-    pub fn is_url(text: &str) -> bool {
-        let is_short_ssh = text.split_once(':').is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'));
-        !text.starts_with('-') && (text.contains("://") || is_short_ssh)
-    }
+/// The hub itself: on another machine if what is here is a mirror, else on this one.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HubRemote<'a>(pub(super) &'a HubGit);
 
-    /// Whether this is a mirror of a hub on another machine.
-    #[must_use]
-    pub fn is_mirror(&self) -> bool {
-        self.remote.is_some()
-    }
-
-    /// Returns the name of the project that a URL is about: the last part of its path that is not forkhestra's own.
-    #[must_use]
-    pub fn project_of(url: &str) -> &str {
-        let parts = url.rsplit(['/', ':']).map(|part| part.strip_suffix(".git").unwrap_or(part));
-        parts.into_iter().find(|part| !["", "hub", ".forkhestra"].contains(part)).unwrap_or("hub")
-    }
-
-    /// Opens the hub at a URL through its mirror at `path`, which is created if there is none.
-    ///
-    /// # Errors
-    /// When git fails.
-    pub fn mirror(url: &str, path: &Path) -> Result<Self, HubError> {
-        let hub = Self { path: path.to_path_buf(), remote: Some(url.to_string()) };
-        if !path.join("HEAD").is_file() {
-            Self::create(path)?;
-        }
-        Ok(hub)
-    }
-
-    /// Creates an empty hub for units of another machine.
-    pub(super) fn create(path: &Path) -> Result<(), HubError> {
-        let above = path.parent().unwrap_or(path);
-        let new = Self { path: path.with_extension(format!("{}.new", std::process::id())), remote: None };
-        write(&above.join(".keep"), b"")?;
-        git::outside(&["init", "--quiet", "--bare", "--", &new.path.display().to_string()], above)?;
-        let own = [("user.name", "forkhestra"), ("user.email", "forkhestra@localhost")];
-        for (key, value) in SETTINGS.iter().copied().chain(own) {
-            new.ask(&["config", key, value])?;
-        }
-        write(&new.path.join("info/exclude"), b".forkhestra/\n")?;
-        let renamed = std::fs::rename(&new.path, path);
-        // Another worker may have created it at the same moment.
-        let _ = std::fs::remove_dir_all(&new.path);
-        match renamed {
-            Err(cause) if !path.join("HEAD").is_file() => Err(HubError::Write { path: path.to_path_buf(), cause }),
-            _ => Ok(()),
-        }
-    }
-
+impl HubRemote<'_> {
     /// Fetches the refs that match a pattern, with all that they refer to. On a hub of this machine, it does nothing.
-    pub(super) fn fetch(&self, refs: &str) -> Result<(), HubError> {
+    pub(super) fn fetch(self, refs: &str) -> Result<(), HubError> {
         self.fetch_with(refs, &[])
     }
 
     /// Fetches all refs below a prefix, and forgets those that the hub does not have any more.
-    pub(super) fn fetch_all(&self, prefix: &str) -> Result<(), HubError> {
+    pub(super) fn fetch_all(self, prefix: &str) -> Result<(), HubError> {
         self.fetch_with(&format!("{prefix}*"), &["--prune"])
     }
 
-    fn fetch_with(&self, refs: &str, options: &[&str]) -> Result<(), HubError> {
-        let Some(url) = &self.remote else { return Ok(()) };
+    fn fetch_with(self, refs: &str, options: &[&str]) -> Result<(), HubError> {
+        let Some(url) = self.0.url() else { return Ok(()) };
         let refs = format!("+{refs}:{refs}");
         let plain = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"];
-        let words = [&plain, options, &[url.as_str(), &refs]].concat();
+        let words = [&plain, options, &[url, &refs]].concat();
         let fetch = || self.with_person(url, &words).map(drop);
         for _ in 0..TURNS {
             match fetch() {
@@ -101,7 +53,7 @@ impl Hub {
             }
         }
         // No fetch holds a lock for so long: it was left by one that was killed.
-        for lock in files_below(&self.path.join("refs/forkhestra"), "lock") {
+        for lock in files_below(&self.0.path().join("refs/forkhestra"), "lock") {
             let _ = std::fs::remove_file(lock);
         }
         fetch()
@@ -109,23 +61,23 @@ impl Hub {
 
     /// Sets a ref of the remote hub to `new`, if it is still `old`; `None` if it must not exist. Returns whether it
     /// was.
-    pub(super) fn push(&self, url: &str, name: &str, new: &str, old: Option<&str>) -> Result<bool, HubError> {
+    pub(super) fn push(self, url: &str, name: &str, new: &str, old: Option<&str>) -> Result<bool, HubError> {
         self.push_all(url, &[(name.to_string(), new.to_string(), old.map(str::to_string))])
     }
 
     /// Changes refs of the hub itself, all of them or none. Returns whether each was as expected.
-    pub(super) fn swap_all(&self, changes: &[RefChange]) -> Result<bool, HubError> {
-        let Some(url) = &self.remote else {
+    pub(super) fn swap_all(self, changes: &[RefChange]) -> Result<bool, HubError> {
+        let Some(url) = self.0.url() else {
             let line = |(name, new, old): &RefChange| {
                 let old = old.clone().unwrap_or_else(|| "0".repeat(new.len()));
                 format!("update {name} {new} {old}\n")
             };
             let lines: Vec<String> = changes.iter().map(line).collect();
-            let Err(error) = self.ask_with(&["update-ref", "--no-deref", "--stdin"], &[], lines.concat().as_bytes())
+            let Err(error) = self.0.ask_with(&["update-ref", "--no-deref", "--stdin"], &[], lines.concat().as_bytes())
             else {
                 return Ok(true);
             };
-            let now = |name: &str| self.ask(&["rev-parse", "--verify", "--quiet", name]).ok();
+            let now = |name: &str| self.0.ask(&["rev-parse", "--verify", "--quiet", name]).ok();
             let is_as_expected = changes.iter().all(|(name, _, old)| now(name) == *old);
             return if is_as_expected { Err(error) } else { Ok(false) };
         };
@@ -133,7 +85,7 @@ impl Hub {
     }
 
     /// Pushes changes of refs of the remote hub, all of them or none.
-    fn push_all(&self, url: &str, changes: &[RefChange]) -> Result<bool, HubError> {
+    fn push_all(self, url: &str, changes: &[RefChange]) -> Result<bool, HubError> {
         let leases = changes.iter().map(|(name, _, old)| {
             let old = old.as_deref().unwrap_or_default();
             format!("--force-with-lease={name}:{old}")
@@ -157,7 +109,7 @@ impl Hub {
     }
 
     /// Pushes with these options.
-    pub(super) fn push_to(&self, url: &str, options: &[String], refs: &[String]) -> Result<String, HubError> {
+    pub(super) fn push_to(self, url: &str, options: &[String], refs: &[String]) -> Result<String, HubError> {
         let push = |special: Option<&'static str>| {
             let plain = ["push", "--quiet", "--no-verify"].into_iter().chain(special);
             let words = plain.chain(options.iter().map(String::as_str)).chain([url]);
@@ -168,9 +120,9 @@ impl Hub {
     }
 
     /// Calls git on the mirror with the person's settings, which know how to log in.
-    pub(super) fn with_person(&self, url: &str, words: &[&str]) -> Result<String, HubError> {
-        let own = [("GIT_DIR", self.path.as_os_str())];
-        let ask = |words: &[&str]| git::personal_with(words, &self.path, &own);
+    pub(super) fn with_person(self, url: &str, words: &[&str]) -> Result<String, HubError> {
+        let own = [("GIT_DIR", self.0.path().as_os_str())];
+        let ask = |words: &[&str]| git::personal_with(words, self.0.path(), &own);
         let chooses_ssh = environment_chooses_ssh() || ask(&["config", "--get", "core.sshCommand"]).is_ok();
         let ssh: &[&str] = if chooses_ssh { &[] } else { &LIVE_SSH };
         ask(&[&LIVE_HTTP, ssh, words].concat()).map_err(|error| match error {
@@ -188,6 +140,30 @@ impl Hub {
             error => error,
         })
     }
+
+    /// Sets a ref to `new`, if it is still `old`, in the hub itself; `None` if it must not exist. Returns whether it
+    /// was.
+    pub(super) fn swap_shared(self, name: &str, new: &str, old: Option<&str>) -> Result<bool, HubError> {
+        match self.0.url() {
+            Some(url) => self.push(url, name, new, old),
+            None => self.0.swap(name, new, old),
+        }
+    }
+
+    /// Fetches a ref of the hub into the mirror. Returns whether it exists.
+    pub(super) fn refresh_ref(self, name: &str) -> Result<bool, HubError> {
+        match self.fetch(name) {
+            Err(HubError::Remote { why, .. }) if why.contains("find remote ref") => Ok(false),
+            Err(error) => Err(error),
+            Ok(()) => Ok(self.0.ask(&["rev-parse", "--verify", "--quiet", name]).is_ok()),
+        }
+    }
+}
+
+/// Returns the URL of a remote of a person's repository; `None` if it has none of this name.
+#[must_use]
+pub fn url_of_remote(remote: &str, folder: &Path) -> Option<String> {
+    git::personal(&["remote", "get-url", "--", remote], folder).ok().filter(|url| !url.is_empty())
 }
 
 /// The files below a directory whose names have this extension.
@@ -198,6 +174,20 @@ fn files_below(folder: &Path, extension: &str) -> Vec<PathBuf> {
     own.chain(folders.iter().flat_map(|folder| files_below(folder, extension))).collect()
 }
 
+/// Whether this is the URL of a repository, and not a path on this machine (git-clone(1), "GIT URLS").
+#[must_use]
+pub fn is_hub_url(text: &str) -> bool {
+    let is_short_ssh = text.split_once(':').is_some_and(|(host, _)| !host.is_empty() && !host.contains('/'));
+    !text.starts_with('-') && (text.contains("://") || is_short_ssh)
+}
+
+/// Returns the name of the project that a URL is about: the last part of its path that is not forkhestra's own.
+#[must_use]
+pub fn project_of_url(url: &str) -> &str {
+    let parts = url.rsplit(['/', ':']).map(|part| part.strip_suffix(".git").unwrap_or(part));
+    parts.into_iter().find(|part| !["", "hub", ".forkhestra"].contains(part)).unwrap_or("hub")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -205,10 +195,10 @@ mod tests {
     #[test]
     fn a_url_is_told_from_a_path_as_git_does() {
         for url in ["ssh://host/a.git", "https://host/a.git", "file:///a.git", "host:a.git", "me@host:/a/hub.git"] {
-            assert!(Hub::is_url(url), "{url}");
+            assert!(is_hub_url(url), "{url}");
         }
         for path in [".forkhestra/hub.git", "/a/hub.git", "./a:b", "hub", "-x://a", ""] {
-            assert!(!Hub::is_url(path), "{path}");
+            assert!(!is_hub_url(path), "{path}");
         }
     }
 
@@ -220,7 +210,7 @@ mod tests {
             ("host:shop/", "shop"),
             ("host:hub.git", "host"),
         ] {
-            assert_eq!(Hub::project_of(url), name, "{url}");
+            assert_eq!(project_of_url(url), name, "{url}");
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Tasks in a hub that several people share: one ref each, to which every change is added as a commit, by a
 //! compare-and-swap. `git log` of a ref shows who has decided what.
 
-use super::{Hub, HubError, git};
+use super::hub_git::{HubGit, RefChange};
+use super::remote::HubRemote;
+use super::{HubError, git};
 use crate::unit::SharedTask;
 use std::ffi::OsStr;
 use std::path::Path;
@@ -66,27 +68,22 @@ impl Person {
     }
 }
 
-/// A change of a ref of the hub: its name, the new commit, and the one that it must have now; `None` if it must not
-/// exist.
-pub type RefChange = (String, String, Option<String>);
+/// The tasks in a hub that several people share.
+#[derive(Debug, Clone, Copy)]
+pub struct HubTasks<'a>(pub(super) &'a HubGit);
 
-impl Hub {
-    /// Returns the URL of a remote of a person's repository; `None` if it has none of this name.
-    #[must_use]
-    pub fn url_of(remote: &str, folder: &Path) -> Option<String> {
-        git::personal(&["remote", "get-url", "--", remote], folder).ok().filter(|url| !url.is_empty())
-    }
-
+impl HubTasks<'_> {
     /// Returns all tasks, in the order in which they were added.
     ///
     /// # Errors
     /// When the hub cannot be reached, or has a task that this version does not understand.
-    pub fn shared_tasks(&self) -> Result<Vec<FoundTask>, HubError> {
-        self.fetch_all(TASKS)?;
-        let told = self.ask(&["for-each-ref", "--sort=version:refname", "--format=%(objectname) %(refname)", TASKS])?;
+    pub fn all(self) -> Result<Vec<FoundTask>, HubError> {
+        HubRemote(self.0).fetch_all(TASKS)?;
+        let told =
+            self.0.ask(&["for-each-ref", "--sort=version:refname", "--format=%(objectname) %(refname)", TASKS])?;
         let refs: Vec<(&str, &str)> = told.lines().filter_map(|line| line.split_once(' ')).collect();
         let names: Vec<String> = refs.iter().map(|(commit, _)| format!("{commit}:{FILE}\n")).collect();
-        let texts = if refs.is_empty() { String::new() } else { self.batch(&names.concat())? };
+        let texts = if refs.is_empty() { String::new() } else { self.read(&names.concat())? };
         let (mut tasks, mut rest) = (Vec::new(), texts.as_str());
         for (commit, name) in refs {
             let id = name.strip_prefix(TASKS).unwrap_or(name);
@@ -103,10 +100,10 @@ impl Hub {
     }
 
     /// Returns the objects with these names, a line each, as git-cat-file(1) prints them with `--batch`.
-    fn batch(&self, names: &str) -> Result<String, HubError> {
+    fn read(self, names: &str) -> Result<String, HubError> {
         let words = ["cat-file", "--batch=%(objectname) %(objectsize)"];
         // Not `ask`, which removes the last line break.
-        self.answer(&words, &[], names.as_bytes()).map(|answer| answer.stdout)
+        self.0.answer(&words, &[], names.as_bytes()).map(|answer| answer.stdout)
     }
 
     /// Adds or changes tasks, with the work on them, all of them or none. Returns `false` if somebody else has changed
@@ -114,19 +111,19 @@ impl Hub {
     ///
     /// # Errors
     /// When git fails, or the hub cannot be reached.
-    pub fn put_shared_tasks(&self, tasks: &[TaskChange<'_>], person: &Person) -> Result<bool, HubError> {
-        self.swap_all(&self.task_changes(tasks, person)?)
+    pub fn put(self, tasks: &[TaskChange<'_>], person: &Person) -> Result<bool, HubError> {
+        HubRemote(self.0).swap_all(&self.changes(tasks, person)?)
     }
 
     /// Creates the commits of changed tasks. Returns the refs that have to change, all of them or none.
     ///
     /// # Errors
     /// When git fails.
-    pub fn task_changes(&self, tasks: &[TaskChange<'_>], person: &Person) -> Result<Vec<RefChange>, HubError> {
+    pub fn changes(self, tasks: &[TaskChange<'_>], person: &Person) -> Result<Vec<RefChange>, HubError> {
         let mut changes = Vec::new();
         for TaskChange { task, old, old_work, event } in tasks {
-            let blob = self.ask_with(&["hash-object", "-w", "--stdin"], &[], task.text().as_bytes())?;
-            let tree = self.ask_with(&["mktree"], &[], format!("100644 blob {blob}\t{FILE}\n").as_bytes())?;
+            let blob = self.0.ask_with(&["hash-object", "-w", "--stdin"], &[], task.text().as_bytes())?;
+            let tree = self.0.ask_with(&["mktree"], &[], format!("100644 blob {blob}\t{FILE}\n").as_bytes())?;
             let new = self.commit_by(person, &tree, *old, &format!("task {}: {event}\n", task.id))?;
             changes.push((format!("{TASKS}{}", task.id), new, old.map(str::to_string)));
             if let Some(work) = task.work.as_ref().filter(|work| Some(work.as_str()) != *old_work) {
@@ -140,8 +137,8 @@ impl Hub {
     ///
     /// # Errors
     /// When git fails.
-    pub fn known_shared_tasks(&self) -> Result<Vec<String>, HubError> {
-        let told = self.ask(&["for-each-ref", "--format=%(refname)", TASKS])?;
+    pub fn known(self) -> Result<Vec<String>, HubError> {
+        let told = self.0.ask(&["for-each-ref", "--format=%(refname)", TASKS])?;
         Ok(told.lines().filter_map(|name| name.strip_prefix(TASKS)).map(str::to_string).collect())
     }
 
@@ -149,19 +146,13 @@ impl Hub {
     ///
     /// # Errors
     /// When git fails, or the hub cannot be reached.
-    pub fn fetch_work(&self, id: &str, commit: &str) -> Result<bool, HubError> {
-        Ok(self.refresh_ref(&format!("{WORK}{id}"))? && self.has(commit))
-    }
-
-    /// This hub, as the copy of a shared one: what is shared is pushed from here, and fetched to here.
-    #[must_use]
-    pub fn as_copy_of(&self, shared: &Self) -> Self {
-        Self { path: self.path.clone(), remote: Some(shared.name()) }
+    pub fn fetch_work(self, id: &str, commit: &str) -> Result<bool, HubError> {
+        Ok(HubRemote(self.0).refresh_ref(&format!("{WORK}{id}"))? && self.0.has(commit))
     }
 
     /// Creates a commit in a repository whose settings are not ours. Returns its ID.
     pub(super) fn commit_by(
-        &self,
+        self,
         person: &Person,
         tree: &str,
         parent: Option<&str>,
@@ -170,12 +161,6 @@ impl Hub {
         let mut words = vec!["commit-tree", tree];
         words.extend(parent.into_iter().flat_map(|parent| ["-p", parent]));
         words.extend(["-F", "-"]);
-        self.ask_with(&words, &person.variables(), message.as_bytes())
-    }
-
-    /// Returns the URL or the path of the hub, as git takes it.
-    #[must_use]
-    pub fn name(&self) -> String {
-        self.remote.clone().unwrap_or_else(|| self.path.display().to_string())
+        self.0.ask_with(&words, &person.variables(), message.as_bytes())
     }
 }

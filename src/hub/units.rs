@@ -1,6 +1,9 @@
 //! Units in the hub: one ref each, which only grows, and only by a compare-and-swap.
 
-use super::{Hub, HubError};
+use super::HubError;
+use super::commits::HubCommits;
+use super::hub_git::HubGit;
+use super::remote::HubRemote;
 use crate::unit::{Bundle, UnitRecord, UnitStage};
 
 /// The prefix of the refs of units.
@@ -52,56 +55,52 @@ pub struct Claim {
     work: Option<String>,
 }
 
-impl Hub {
+/// The units in a hub: one ref each, to which every change is added as a commit.
+#[derive(Debug, Clone, Copy)]
+pub struct HubUnits<'a>(pub(super) &'a HubGit);
+
+impl HubUnits<'_> {
     /// Adds a unit, which then waits for a worker. Returns `false` if there is another one of this name.
     ///
     /// # Errors
     /// When git fails.
-    pub fn queue(&self, bundle: &Bundle) -> Result<bool, HubError> {
-        let blob = self.ask_with(&["hash-object", "-w", "--stdin"], &[], bundle.text().as_bytes())?;
-        let tree = self.ask_with(&["mktree"], &[], format!("100644 blob {blob}\t{BUNDLE}\n").as_bytes())?;
+    pub fn queue(self, bundle: &Bundle) -> Result<bool, HubError> {
+        let blob = self.0.ask_with(&["hash-object", "-w", "--stdin"], &[], bundle.text().as_bytes())?;
+        let tree = self.0.ask_with(&["mktree"], &[], format!("100644 blob {blob}\t{BUNDLE}\n").as_bytes())?;
         // As a parent, the commit with which the unit begins stays for as long as the unit is known.
-        let commit = self.commit(&tree, &[&bundle.start], &UnitRecord::queued().message(&bundle.unit, "none"))?;
+        let commit =
+            HubCommits(self.0).create(&tree, &[&bundle.start], &UnitRecord::queued().message(&bundle.unit, "none"))?;
         self.swap_unit(&bundle.unit, &commit, None)
     }
 
     /// Makes a unit wait for a worker again, with this tree.
-    pub(super) fn offer(&self, unit: &str, found: &FoundUnit, tree: &str) -> Result<bool, HubError> {
+    pub(super) fn offer(self, unit: &str, found: &FoundUnit, tree: &str) -> Result<bool, HubError> {
         let parents: Vec<&str> = std::iter::once(found.commit.as_str()).chain(found.work.as_deref()).collect();
         let record = UnitRecord { fence: found.record.fence, ..UnitRecord::queued() };
-        let commit = self.commit(tree, &parents, &record.message(unit, "none"))?;
+        let commit = HubCommits(self.0).create(tree, &parents, &record.message(unit, "none"))?;
         self.swap_unit(unit, &commit, Some(&found.commit))
     }
 
     /// Returns the last commit on the ref of a unit, as of the last refresh.
     #[must_use]
-    pub fn last_commit(&self, unit: &str) -> Option<String> {
+    pub fn last_commit(self, unit: &str) -> Option<String> {
         let name = format!("{UNITS}{unit}");
         // A file is read without a process. git may have packed the ref.
-        let loose = crate::context::small(&self.path.join(&name)).map(|text| text.trim().to_string());
+        let loose = crate::context::small(&self.0.path().join(&name)).map(|text| text.trim().to_string());
         let is_commit = |text: &String| text.len() >= 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        loose.filter(is_commit).or_else(|| self.ask(&["rev-parse", "--verify", "--quiet", &name]).ok())
+        loose.filter(is_commit).or_else(|| self.0.ask(&["rev-parse", "--verify", "--quiet", &name]).ok())
     }
 
     /// Sets the ref of a unit to `new`, if it is still `old`, in the hub itself.
-    fn swap_unit(&self, unit: &str, new: &str, old: Option<&str>) -> Result<bool, HubError> {
+    fn swap_unit(self, unit: &str, new: &str, old: Option<&str>) -> Result<bool, HubError> {
         let name = format!("{UNITS}{unit}");
-        let is_ours = self.swap_shared(&name, new, old)?;
-        if self.remote.is_some() {
+        let is_ours = HubRemote(self.0).swap_shared(&name, new, old)?;
+        if self.0.is_mirror() {
             // The mirror follows. What is in it is never trusted when it matters.
             let words = ["update-ref", "--no-deref", &name, new];
-            let _ = if is_ours { self.ask(&words).map(drop) } else { self.fetch(&name) };
+            let _ = if is_ours { self.0.ask(&words).map(drop) } else { HubRemote(self.0).fetch(&name) };
         }
         Ok(is_ours)
-    }
-
-    /// Sets a ref to `new`, if it is still `old`, in the hub itself; `None` if it must not exist. Returns whether it
-    /// was.
-    pub(super) fn swap_shared(&self, name: &str, new: &str, old: Option<&str>) -> Result<bool, HubError> {
-        match &self.remote {
-            Some(url) => self.push(url, name, new, old),
-            None => self.swap(name, new, old),
-        }
     }
 
     /// Brings what this machine knows about a unit up to date, or about all units (`*`). Of a hub of this machine,
@@ -109,15 +108,15 @@ impl Hub {
     ///
     /// # Errors
     /// When the hub cannot be reached, or has no such unit.
-    pub fn refresh(&self, unit: &str) -> Result<(), HubError> {
-        self.fetch(&format!("{UNITS}{unit}")).map_err(|error| match error {
+    pub fn refresh(self, unit: &str) -> Result<(), HubError> {
+        HubRemote(self.0).fetch(&format!("{UNITS}{unit}")).map_err(|error| match error {
             HubError::Remote { why, .. } if why.contains("find remote ref") => self.unknown(unit),
             error => error,
         })
     }
 
-    pub(super) fn unknown(&self, unit: &str) -> HubError {
-        let hub = self.remote.clone().unwrap_or_else(|| self.path.display().to_string());
+    pub(super) fn unknown(self, unit: &str) -> HubError {
+        let hub = self.0.name();
         HubError::Unknown { hub, unit: unit.to_string() }
     }
 
@@ -125,14 +124,14 @@ impl Hub {
     ///
     /// # Errors
     /// When git fails.
-    pub fn unit(&self, unit: &str) -> Result<Option<FoundUnit>, HubError> {
+    pub fn get(self, unit: &str) -> Result<Option<FoundUnit>, HubError> {
         let name = format!("{UNITS}{unit}");
         for _ in 0..LOOKS {
             if let Some((_, found)) = self.units_named(&name)?.into_iter().find(|(name, _)| name == unit) {
                 return Ok(Some(found));
             }
             // git lists a directory, and may miss a ref that another process replaces at this moment.
-            if self.ask(&["rev-parse", "--verify", "--quiet", &name]).is_err() {
+            if self.0.ask(&["rev-parse", "--verify", "--quiet", &name]).is_err() {
                 break;
             }
         }
@@ -143,13 +142,13 @@ impl Hub {
     ///
     /// # Errors
     /// When git fails.
-    pub fn units(&self) -> Result<Vec<(String, FoundUnit)>, HubError> {
+    pub fn all(self) -> Result<Vec<(String, FoundUnit)>, HubError> {
         self.units_named(UNITS)
     }
 
-    fn units_named(&self, refs: &str) -> Result<Vec<(String, FoundUnit)>, HubError> {
+    fn units_named(self, refs: &str) -> Result<Vec<(String, FoundUnit)>, HubError> {
         let format = "--format=%(refname)%00%(objectname)%00%(parent)%00%(contents)%00";
-        let told = self.ask(&["for-each-ref", "--sort=version:refname", format, refs])?;
+        let told = self.0.ask(&["for-each-ref", "--sort=version:refname", format, refs])?;
         let mut parts = told.split('\0').map(|part| part.strip_prefix('\n').unwrap_or(part));
         let mut units = Vec::new();
         while let (Some(name), Some(commit), Some(parents), Some(message)) =
@@ -168,9 +167,9 @@ impl Hub {
     ///
     /// # Errors
     /// When git fails.
-    pub fn forget_except(&self, runs: &[i64]) -> Result<(), HubError> {
+    pub fn forget_except(self, runs: &[i64]) -> Result<(), HubError> {
         let kept = "refs/forkhestra/kept/";
-        let told = self.ask(&["for-each-ref", "--format=%(refname)", UNITS, kept])?;
+        let told = self.0.ask(&["for-each-ref", "--format=%(refname)", UNITS, kept])?;
         let run_of = |name: &str| {
             let unit = name.strip_prefix(UNITS).or_else(|| name.strip_prefix(kept))?;
             unit.split_once('-')?.0.parse::<i64>().ok()
@@ -180,17 +179,17 @@ impl Hub {
         if commands.is_empty() {
             return Ok(());
         }
-        self.ask_with(&["update-ref", "--stdin"], &[], commands.concat().as_bytes())?;
-        self.ask(&["gc", "--quiet"]).map(drop)
+        self.0.ask_with(&["update-ref", "--stdin"], &[], commands.concat().as_bytes())?;
+        self.0.ask(&["gc", "--quiet"]).map(drop)
     }
 
     /// Returns the bundle of a unit.
     ///
     /// # Errors
     /// When there is no such unit, or a newer version made it.
-    pub fn bundle(&self, unit: &str) -> Result<Bundle, HubError> {
+    pub fn bundle(self, unit: &str) -> Result<Bundle, HubError> {
         let name = format!("{UNITS}{unit}:{BUNDLE}");
-        let text = self.ask(&["cat-file", "blob", &name]).map_err(|_| self.unknown(unit))?;
+        let text = self.0.ask(&["cat-file", "blob", &name]).map_err(|_| self.unknown(unit))?;
         Bundle::parse(&text).map_err(|cause| HubError::Bundle { unit: unit.to_string(), cause })
     }
 
@@ -199,8 +198,8 @@ impl Hub {
     ///
     /// # Errors
     /// When there is no such unit, or git fails.
-    pub fn claim(&self, unit: &str, worker: &str) -> Result<Option<Claim>, HubError> {
-        let found = self.unit(unit)?.ok_or_else(|| self.unknown(unit))?;
+    pub fn claim(self, unit: &str, worker: &str) -> Result<Option<Claim>, HubError> {
+        let found = self.get(unit)?.ok_or_else(|| self.unknown(unit))?;
         self.claim_as(unit, found, worker)
     }
 
@@ -208,7 +207,7 @@ impl Hub {
     ///
     /// # Errors
     /// When git fails.
-    pub fn claim_as(&self, unit: &str, found: FoundUnit, worker: &str) -> Result<Option<Claim>, HubError> {
+    pub fn claim_as(self, unit: &str, found: FoundUnit, worker: &str) -> Result<Option<Claim>, HubError> {
         if found.record.stage == UnitStage::Done {
             return Ok(None);
         }
@@ -220,7 +219,7 @@ impl Hub {
 
     /// Adds a commit to the ref of a unit. Without a tree, it keeps the one that it has.
     pub(super) fn record(
-        &self,
+        self,
         claim: &mut Claim,
         stage: UnitStage,
         (work, tree): (Option<&str>, Option<&str>),
@@ -231,7 +230,7 @@ impl Hub {
         loop {
             let parents: Vec<&str> = std::iter::once(claim.commit.as_str()).chain(work.as_deref()).collect();
             let tree = tree.map_or_else(|| format!("{}^{{tree}}", claim.commit), str::to_string);
-            let commit = self.commit(&tree, &parents, &record.message(&claim.unit, &claim.worker))?;
+            let commit = HubCommits(self.0).create(&tree, &parents, &record.message(&claim.unit, &claim.worker))?;
             if self.swap_unit(&claim.unit, &commit, Some(&claim.commit))? {
                 (claim.commit, claim.work) = (commit, work);
                 return Ok(true);
@@ -241,7 +240,7 @@ impl Hub {
             let is_own = |found: &FoundUnit| {
                 (found.record.fence, &found.worker) == (claim.fence, &claim.worker) && found.commit != claim.commit
             };
-            let Some(own) = self.unit(&claim.unit)?.filter(is_own) else { return Ok(false) };
+            let Some(own) = self.get(&claim.unit)?.filter(is_own) else { return Ok(false) };
             (claim.commit, claim.work) = (own.commit, own.work);
             if own.record.stage == UnitStage::Done {
                 return Ok(true);

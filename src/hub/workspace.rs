@@ -1,7 +1,10 @@
 //! Workspaces: the working trees of units, clones of the hub that lie outside of the user's root.
 
+use super::commits::HubCommits;
+use super::files::{add_all, tree_of_folder};
 use super::fill::fill;
-use super::{Hub, HubError, git, write};
+use super::hub_git::{HubGit, write};
+use super::{HubError, git};
 use crate::context::{FreshTree, Repository, TreeOrigin};
 use crate::unit::Bundle;
 use std::fs::{self, File, TryLockError};
@@ -114,7 +117,11 @@ impl Workspace {
     }
 }
 
-impl Hub {
+/// The workspaces that are clones of a hub.
+#[derive(Debug, Clone, Copy)]
+pub struct HubWorkspaces<'a>(pub(super) &'a HubGit);
+
+impl HubWorkspaces<'_> {
     /// Makes a workspace ready for a unit: its files are those of `bundle.start`, and what is checked out is
     /// `bundle.base`, so that work that is continued shows as uncommitted changes. What git ignores, such as the result
     /// of a build, is kept from an earlier unit. A fresh workspace gets copies of, or links to, the paths below
@@ -122,17 +129,17 @@ impl Hub {
     ///
     /// # Errors
     /// When git fails, or the directory cannot be written.
-    pub fn make_workspace(&self, bundle: &Bundle, workspace: &Workspace, from: &Path) -> Result<TreeOrigin, HubError> {
+    pub fn make(self, bundle: &Bundle, workspace: &Workspace, from: &Path) -> Result<TreeOrigin, HubError> {
         let failed = |cause| HubError::Write { path: workspace.top.clone(), cause };
         let above = workspace.top.parent().unwrap_or(&workspace.top);
         #[expect(clippy::disallowed_methods, reason = "the owner of workspaces")]
         fs::create_dir_all(above).map_err(failed)?;
-        let index = self.index(&workspace.name);
-        write(&self.path.join("indexes").join(".keep"), b"")?;
+        let index = self.0.index(&workspace.name);
+        write(&self.0.path().join("indexes").join(".keep"), b"")?;
         // The old `.git` belonged to an agent, who may have configured what would run here.
         let fresh = above.join(format!("{}.new", workspace.name));
         let _ = fs::remove_dir_all(&fresh);
-        let (ours, to) = (self.path.display().to_string(), fresh.display().to_string());
+        let (ours, to) = (self.0.path().display().to_string(), fresh.display().to_string());
         git::outside(&["clone", "--quiet", "--shared", "--no-checkout", "--", &ours, &to], above)?;
         let branch = format!("refs/heads/forkhestra/{}", bundle.workspace);
         // Nobody else knows this repository yet, so its refs can be written as files (gitrepository-layout(5)).
@@ -145,7 +152,7 @@ impl Hub {
             fs::rename(fresh.join(".git"), &kept).map_err(failed)?;
             fs::remove_dir_all(&fresh).map_err(failed)?;
             // These files may be replaced: they are the result of an earlier unit, and the hub has them already.
-            self.add_all(&workspace.top, &index)?;
+            add_all(self.0, &workspace.top, &index)?;
             self.check_out(&["--reset", "-u", &bundle.start], workspace)?;
         } else {
             let _ = fs::remove_dir_all(&workspace.top);
@@ -155,38 +162,32 @@ impl Hub {
             fill(bundle, from, &workspace.root, &workspace.top)?;
         }
         // What git ignores here, it ignores for the agent, too.
-        let _ = fs::copy(self.path.join("info/exclude"), workspace.top.join(".git/info/exclude"));
+        let _ = fs::copy(self.0.path().join("info/exclude"), workspace.top.join(".git/info/exclude"));
         let own = workspace.top.join(".git/index");
         fs::copy(&index, &own).map_err(failed)?;
         if bundle.start != bundle.base {
-            self.in_tree(&["read-tree", "-m", &bundle.base], &workspace.top, &own)?;
+            self.0.in_tree(&["read-tree", "-m", &bundle.base], &workspace.top, &own)?;
             // Entries that did not change keep what is known of their files; the others are refreshed here.
-            let _ = self.in_tree(&["update-index", "-q", "--refresh"], &workspace.top, &own);
+            let _ = self.0.in_tree(&["update-index", "-q", "--refresh"], &workspace.top, &own);
         }
         // In one that was used before, files that git ignores only here could be taken for changes.
         let fresh = if is_reused { None } else { self.fresh_tree(bundle, workspace)? };
-        Ok(TreeOrigin { fresh, ..self.origin() })
-    }
-
-    /// Where the objects of a workspace are.
-    #[must_use]
-    pub fn origin(&self) -> TreeOrigin {
-        TreeOrigin { objects: self.path.join("objects"), fresh: None }
+        Ok(TreeOrigin { fresh, ..self.0.origin() })
     }
 
     /// Checks files out in parallel, which is faster where there are several processors (git-config(1),
     /// `checkout.workers`).
-    fn check_out(&self, words: &[&str], workspace: &Workspace) -> Result<String, HubError> {
+    fn check_out(self, words: &[&str], workspace: &Workspace) -> Result<String, HubError> {
         let all = [&["-c", "checkout.workers=0", "read-tree"], words].concat();
-        self.in_tree(&all, &workspace.top, &self.index(&workspace.name))
+        self.0.in_tree(&all, &workspace.top, &self.0.index(&workspace.name))
     }
 
     /// What is known about the files that have just been checked out. `None` if attributes may have changed some of
     /// them on their way to the disk (gitattributes(5)).
-    fn fresh_tree(&self, bundle: &Bundle, workspace: &Workspace) -> Result<Option<FreshTree>, HubError> {
-        let index = self.index(&workspace.name);
-        let attributes = self.in_tree(&["ls-files", "--", ":(glob)**/.gitattributes"], &workspace.top, &index)?;
-        let tree = self.tree_of(&bundle.start)?;
+    fn fresh_tree(self, bundle: &Bundle, workspace: &Workspace) -> Result<Option<FreshTree>, HubError> {
+        let index = self.0.index(&workspace.name);
+        let attributes = self.0.in_tree(&["ls-files", "--", ":(glob)**/.gitattributes"], &workspace.top, &index)?;
+        let tree = HubCommits(self.0).tree_of(&bundle.start)?;
         Ok(attributes.is_empty().then_some(FreshTree { tree, index }))
     }
 
@@ -195,17 +196,17 @@ impl Hub {
     ///
     /// # Errors
     /// When git fails.
-    pub fn commit_workspace(&self, bundle: &Bundle, workspace: &Workspace) -> Result<String, HubError> {
-        let tree = self.tree_of_folder(&workspace.top, &workspace.name)?;
+    pub fn commit(self, bundle: &Bundle, workspace: &Workspace) -> Result<String, HubError> {
+        let tree = tree_of_folder(self.0, &workspace.top, &workspace.name)?;
         let committed = self.import_commits(bundle, workspace);
         let parents: Vec<&str> = std::iter::once(bundle.base.as_str()).chain(committed.as_deref()).collect();
         let title = bundle.task.as_ref().map_or("a verification", |task| task.title.as_str());
-        self.commit(&tree, &parents, &format!("{title}\n\nThe workspace of unit {}.\n", bundle.unit))
+        HubCommits(self.0).create(&tree, &parents, &format!("{title}\n\nThe workspace of unit {}.\n", bundle.unit))
     }
 
     /// Copies the agent's commits to the hub, from all of its branches and stashes. Returns the commit that is checked
     /// out, if it is not the base. Best effort: the agent may have damaged the repository.
-    fn import_commits(&self, bundle: &Bundle, workspace: &Workspace) -> Option<String> {
+    fn import_commits(self, bundle: &Bundle, workspace: &Workspace) -> Option<String> {
         let repository = Repository::of(&workspace.top).filter(|found| found.git_dir == workspace.top.join(".git"))?;
         let head = repository.head();
         if head.is_empty() || head == bundle.base && !has_own_refs(&repository.git_dir, &bundle.workspace) {
@@ -213,7 +214,7 @@ impl Hub {
         }
         let from = repository.git_dir.display().to_string();
         let refs = format!("+refs/*:refs/forkhestra/kept/{}/*", bundle.unit);
-        let fetch = |refs: &str| self.ask(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", &from, refs]);
+        let fetch = |refs: &str| self.0.ask(&["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", &from, refs]);
         if fetch(&refs).is_err() {
             // One damaged ref does not lose the others.
             let kept = |name: &str| {
@@ -224,14 +225,20 @@ impl Hub {
                 let _ = fetch(&kept(&name));
             }
         }
-        (head != bundle.base && self.has(&head)).then_some(head)
+        (head != bundle.base && self.0.has(&head)).then_some(head)
+    }
+
+    /// Removes the locks that a git of an earlier worker of a workspace has left when it was killed. Call
+    /// this only while no worker can be at work in it, such as right after claiming the unit.
+    pub fn unlock(self, workspace: &Workspace) {
+        let _ = std::fs::remove_file(self.0.index(&format!("{}.lock", workspace.name())));
     }
 
     /// Removes a workspace, unless another process has it. What is in it and git does not ignore must be in the hub.
-    pub fn remove_workspace(&self, workspace: &Workspace) {
+    pub fn remove(self, workspace: &Workspace) {
         let Ok(Some(lock)) = workspace.lock() else { return };
         let _ = fs::remove_dir_all(&workspace.top);
-        let _ = fs::remove_file(self.index(&workspace.name));
+        let _ = fs::remove_file(self.0.index(&workspace.name));
         let _ = fs::remove_file(workspace.owner());
         let _ = fs::remove_file(&lock.path);
     }

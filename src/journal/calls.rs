@@ -4,8 +4,8 @@
 
 use super::error::JournalError;
 use super::folders::AttemptFolder;
-use super::store::token_digest;
 use crate::chain::Role;
+use crate::source::sha256;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -38,16 +38,22 @@ fn tag(token: &str) -> String {
     token_digest(token.as_bytes())[..16].to_string()
 }
 
-fn calls_file(token: &str) -> String {
-    format!("calls-{}.jsonl", tag(token))
+fn calls_file(tag: &str) -> String {
+    format!("calls-{tag}.jsonl")
 }
 
-fn result_file(token: &str) -> String {
-    format!("result-{}.json", tag(token))
+fn result_file(tag: &str) -> String {
+    format!("result-{tag}.json")
 }
 
-fn artifacts_folder(token: &str) -> String {
-    format!("artifacts-{}", tag(token))
+fn artifacts_folder(tag: &str) -> String {
+    format!("artifacts-{tag}")
+}
+
+/// Returns the digest by which the journal recognizes an attempt's token without storing it.
+#[must_use]
+pub fn token_digest(token: &[u8]) -> String {
+    sha256(token)
 }
 
 /// The word of an attempt, with which a plain program confirms its verdict. It cannot be known before the attempt.
@@ -57,57 +63,77 @@ pub fn word_of_attempt(token: &str) -> String {
     format!("k{}", &token_digest(token.as_bytes())[40..45])
 }
 
-impl AttemptFolder {
+/// What the agent of an attempt records and leaves, by its token.
+#[derive(Debug, Clone)]
+pub struct AttemptCalls<'a> {
+    folder: &'a AttemptFolder,
+    /// A part of the digest of the token, for file names that cannot be known before the attempt.
+    tag: String,
+}
+
+impl<'a> AttemptCalls<'a> {
+    /// The calls of the attempt with this directory and this token.
+    #[must_use]
+    pub fn of(folder: &'a AttemptFolder, token: &str) -> Self {
+        Self { folder, tag: tag(token) }
+    }
+
     /// Where the agent may leave its result. The name cannot be known before the attempt.
     #[must_use]
-    pub fn result_path(&self, token: &str) -> PathBuf {
-        self.path().join(result_file(token))
+    pub fn result_path(&self) -> PathBuf {
+        self.folder.path().join(result_file(&self.tag))
     }
 
     /// Where the agent may leave the files of other protocols. The name cannot be known before the attempt.
     #[must_use]
-    pub fn artifacts_path(&self, token: &str) -> PathBuf {
-        self.path().join(artifacts_folder(token))
+    pub fn artifacts_path(&self) -> PathBuf {
+        self.folder.path().join(artifacts_folder(&self.tag))
     }
 
     /// Creates the directory for those files.
     ///
     /// # Errors
     /// When it cannot be created.
-    pub fn make_artifacts(&self, token: &str) -> Result<(), JournalError> {
-        let folder = self.writable()?;
-        let name = artifacts_folder(token);
+    pub fn make_artifacts(&self) -> Result<(), JournalError> {
+        let folder = self.folder.writable()?;
+        let name = artifacts_folder(&self.tag);
         folder.make_below([name.as_str()]).map(drop).map_err(|error| folder.refused(&name, error))
     }
 
-    /// Starts to record calls with this token. The first line says who may record what.
+    /// Starts to record calls. The first line says who may record what.
     ///
     /// # Errors
     /// When the file cannot be created.
-    pub fn open_calls(&self, token: &str, caller: Caller) -> Result<(), JournalError> {
+    pub fn open(&self, caller: Caller) -> Result<(), JournalError> {
         let line = serde_json::to_string(&caller).unwrap_or_default() + "\n";
-        self.writable()?.write(&calls_file(token), line.as_bytes())
+        self.folder.writable()?.write(&calls_file(&self.tag), line.as_bytes())
     }
 
-    /// Returns the recorded calls, and stops recording: a later call is stale.
+    /// Returns the recorded calls, one per line, and stops recording: a later call is stale.
     #[must_use]
-    pub fn take_calls(&self, token: &str) -> String {
-        let Some(folder) = self.handle() else { return String::new() };
+    pub fn take(&self) -> String {
+        let Some(folder) = self.folder.handle() else { return String::new() };
         // If the file was removed, there are no calls.
-        let _ = folder.rename(&calls_file(token), "calls.jsonl");
-        folder.text("calls.jsonl", MOST).unwrap_or_default()
+        let _ = folder.rename(&calls_file(&self.tag), "calls.jsonl");
+        let text = folder.text("calls.jsonl", MOST).unwrap_or_default();
+        // The first line says who may call.
+        text.split_once('\n').map(|(_, calls)| calls.to_string()).unwrap_or_default()
     }
 
     /// Returns the result file, if the agent left one, and keeps it under a plain name. The handoff files of carbon and
     /// helium have their own names.
     #[must_use]
-    pub fn take_result(&self, token: &str) -> Option<String> {
-        let folder = self.handle()?;
-        let left = result_file(token);
-        // A file that cannot be renamed is read where it is.
-        let kept = if folder.rename(&left, "result.json").is_ok() { "result.json" } else { left.as_str() };
-        folder.text(kept, MOST).or_else(|| {
-            let artifacts = folder.below([artifacts_folder(token).as_str()]).ok()?;
+    pub fn take_result(&self) -> Option<String> {
+        let folder = self.folder.handle()?;
+        let left = result_file(&self.tag);
+        let result = match folder.rename(&left, "result.json") {
+            Ok(()) => folder.text("result.json", MOST),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            // A file that cannot be renamed is read where it is.
+            Err(_) => folder.text(&left, MOST),
+        };
+        result.or_else(|| {
+            let artifacts = folder.below([artifacts_folder(&self.tag).as_str()]).ok()?;
             ["builder_result.json", "inspector_result.json"].iter().find_map(|name| artifacts.text(name, MOST))
         })
     }
@@ -124,7 +150,7 @@ fn read_text(path: &Path) -> Option<String> {
 /// Returns who calls with this token; `None` if the token is stale. `result` is the path of its result file.
 #[must_use]
 pub fn caller(result: &Path, token: &str) -> Option<Caller> {
-    let text = read_text(&result.parent()?.join(calls_file(token)))?;
+    let text = read_text(&result.parent()?.join(calls_file(&tag(token))))?;
     serde_json::from_str(text.lines().next()?).ok()
 }
 
@@ -134,7 +160,7 @@ pub fn caller(result: &Path, token: &str) -> Option<Caller> {
 /// When the file cannot be written.
 pub fn record_call(result: &Path, token: &str, line: &str) -> Result<Recorded, JournalError> {
     let Some(folder) = result.parent() else { return Ok(Recorded::Stale) };
-    let path = folder.join(calls_file(token));
+    let path = folder.join(calls_file(&tag(token)));
     match OpenOptions::new().append(true).open(&path) {
         Ok(mut file) => {
             let written = file.write_all(line.as_bytes());

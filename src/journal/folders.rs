@@ -214,9 +214,12 @@ impl AttemptFolder {
         Ok(Transcript { file, path: self.path.join(name), bytes: 0 })
     }
 
-    /// Returns what a power cut must not destroy: outputs, final message and their names; empty without output.
-    pub(super) fn to_sync(&self) -> Vec<File> {
-        let named = ["stdout.log", "stderr.log", "final.md"].into_iter().filter_map(|name| self.open(name).ok());
+    /// Returns what a power cut must not destroy: outputs, final message and their names. Empty without output, of
+    /// which the lengths are given.
+    pub(super) fn to_sync(&self, stdout_bytes: u64, stderr_bytes: u64) -> Vec<File> {
+        // A final message is read from standard output.
+        let outputs = [("stdout.log", stdout_bytes), ("stderr.log", stderr_bytes), ("final.md", stdout_bytes)];
+        let named = outputs.into_iter().filter(|(_, bytes)| *bytes > 0).filter_map(|(name, _)| self.open(name).ok());
         let mut full: Vec<File> = named.filter(|file| file.metadata().is_ok_and(|found| found.len() > 0)).collect();
         if !full.is_empty() {
             full.extend(self.handle().and_then(Handle::for_sync));

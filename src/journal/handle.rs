@@ -77,11 +77,16 @@ impl Handle {
     /// Opens a file for reading and writing; creates it if it does not exist.
     pub(super) fn open_or_create(&self, name: &str) -> io::Result<File> {
         let file = openat(&self.folder, name, OFlags::RDWR | OFlags::CREATE | FILES, Mode::RUSR | Mode::WUSR)?;
-        ordinary(file)
+        ordinary(file).map(|(file, _)| file)
     }
 
     /// Opens a file for reading.
     pub(super) fn open(&self, name: &str) -> io::Result<File> {
+        self.open_sized(name).map(|(file, _)| file)
+    }
+
+    /// Opens a file for reading, and returns its size in bytes, too.
+    fn open_sized(&self, name: &str) -> io::Result<(File, u64)> {
         ordinary(openat(&self.folder, name, OFlags::RDONLY | FILES, Mode::empty())?)
     }
 
@@ -97,8 +102,9 @@ impl Handle {
 
     /// Reads a file, at most `most` bytes of it.
     pub(super) fn read(&self, name: &str, most: u64) -> io::Result<Vec<u8>> {
-        let mut bytes = Vec::new();
-        self.open(name)?.take(most).read_to_end(&mut bytes)?;
+        let (file, size) = self.open_sized(name)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(size.min(most)).unwrap_or(0));
+        file.take(most).read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
@@ -177,9 +183,15 @@ pub(super) fn refused(path: &Path, cause: io::Error) -> JournalError {
     }
 }
 
-fn ordinary(file: OwnedFd) -> io::Result<File> {
-    let is_file = FileType::from_raw_mode(fstat(&file)?.st_mode) == FileType::RegularFile;
-    if is_file { Ok(file.into()) } else { Err(io::Error::other("it is not a regular file")) }
+/// Returns a regular file with its size.
+fn ordinary(file: OwnedFd) -> io::Result<(File, u64)> {
+    let found = fstat(&file)?;
+    let is_file = FileType::from_raw_mode(found.st_mode) == FileType::RegularFile;
+    if is_file {
+        Ok((file.into(), found.st_size.cast_unsigned()))
+    } else {
+        Err(io::Error::other("it is not a regular file"))
+    }
 }
 
 #[cfg(test)]

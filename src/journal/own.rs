@@ -1,7 +1,7 @@
 //! The contents of `.forkhestra/` while an attempt works: only forkhestra may change them.
 
 use super::folders::{AttemptFolder, FileStat, stat_of};
-use super::store::Journal;
+use super::run_files::RunFiles;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -48,19 +48,19 @@ impl UnexpectedFile {
     }
 }
 
-impl Journal {
+impl OwnFolder {
     /// Records the contents, except the attempt's own directory. Costs a `stat` for each file of the run and of the
     /// snapshots.
     #[must_use]
-    pub fn look(&self, run: i64, attempt: &AttemptFolder) -> OwnFolder {
+    pub fn look(files: &RunFiles, run: i64, attempt: &AttemptFolder) -> Self {
         let mut entries = BTreeMap::new();
-        let run = self.run_folder(run);
+        let (ours, run) = (files.handle().path(), files.run_folder(run));
         let written = |name: &Path| WRITTEN.iter().any(|known| name == Path::new(known));
-        let mut folders = vec![self.ours.path().to_path_buf()];
+        let mut folders = vec![ours.to_path_buf()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
                 let path = entry.path();
-                let Ok(name) = path.strip_prefix(self.ours.path()) else { continue };
+                let Ok(name) = path.strip_prefix(ours) else { continue };
                 let Ok(found) = fs::symlink_metadata(&path) else { continue };
                 let is_report = name.starts_with("runs") && entry.file_name().to_string_lossy().starts_with("report.");
                 if written(name) || is_report || path == attempt.path() || entries.len() >= MOST {
@@ -78,28 +78,29 @@ impl Journal {
                 }
             }
         }
-        OwnFolder { entries }
+        Self { entries }
     }
 
-    /// Returns what has changed since. A run that a person has pruned in the meantime does not count.
+    /// Returns what has changed since. The directory of a run that is not `known` any more does not count: a person
+    /// has pruned the run in the meantime.
     #[must_use]
-    pub fn changed_since(&self, before: &OwnFolder, run: i64, attempt: &AttemptFolder) -> Vec<UnexpectedFile> {
-        let now = self.look(run, attempt);
-        let planted = |path: &Path, made| UnexpectedFile { path: self.ours.path().join(path), made };
-        let made = now.entries.iter().filter(|(path, stat)| before.entries.get(*path) != Some(stat));
+    pub fn changes(
+        &self,
+        files: &RunFiles,
+        run: i64,
+        attempt: &AttemptFolder,
+        known: impl Fn(i64) -> bool,
+    ) -> Vec<UnexpectedFile> {
+        let now = Self::look(files, run, attempt);
+        let planted = |path: &Path, made| UnexpectedFile { path: files.handle().path().join(path), made };
+        let made = now.entries.iter().filter(|(path, stat)| self.entries.get(*path) != Some(stat));
         let pruned = |path: &Path| {
             let run = path.strip_prefix("runs").ok().and_then(|run| run.to_str()?.parse::<i64>().ok());
-            run.is_some_and(|run| !self.knows(run))
+            run.is_some_and(|run| !known(run))
         };
-        let gone = before.entries.keys().filter(|path| !now.entries.contains_key(*path) && !pruned(path));
-        let made = made.map(|(path, _)| planted(path, !before.entries.contains_key(path)));
+        let gone = self.entries.keys().filter(|path| !now.entries.contains_key(*path) && !pruned(path));
+        let made = made.map(|(path, _)| planted(path, !self.entries.contains_key(path)));
         made.chain(gone.map(|path| planted(path, false))).collect()
-    }
-
-    /// Whether a run is in the journal.
-    fn knows(&self, run: i64) -> bool {
-        let select = self.database.prepare_cached("SELECT 1 FROM runs WHERE id = ?1");
-        select.and_then(|mut select| select.exists([run])).unwrap_or(true)
     }
 }
 
@@ -107,24 +108,26 @@ impl Journal {
 #[expect(clippy::disallowed_methods, reason = "simulates an agent")]
 mod tests {
     use super::*;
+    use crate::journal::folders::prepare;
 
     #[test]
     fn what_is_planted_changed_or_removed_is_named_and_the_attempts_own_folder_is_its_own() {
         let root = tempfile::tempdir().unwrap();
-        let journal = Journal::open(root.path()).unwrap();
-        let (own, _) = journal.attempt(1, 1, "c", 2).unwrap();
-        journal.attempt(1, 1, "c", 1).unwrap().0.write_prompt("p").unwrap();
-        let before = journal.look(1, &own);
+        let files = RunFiles::new(prepare(root.path()).unwrap());
+        let (own, _) = files.attempt(1, 1, "c", 2).unwrap();
+        files.attempt(1, 1, "c", 1).unwrap().0.write_prompt("p").unwrap();
+        let before = OwnFolder::look(&files, 1, &own);
+        let changed = || before.changes(&files, 1, &own, |_| true);
         own.write_prompt("mine").unwrap();
-        assert!(journal.changed_since(&before, 1, &own).is_empty());
+        assert!(changed().is_empty());
         let ours = root.path().join(".forkhestra");
         fs::create_dir_all(ours.join("runs/1/2-j/1")).unwrap();
         fs::write(ours.join("runs/1/1-c/1/prompt.md"), "q").unwrap();
         fs::remove_file(ours.join(".gitignore")).unwrap();
-        let planted = journal.changed_since(&before, 1, &own);
-        let changed: Vec<String> = planted.iter().map(|planted| planted.shown(root.path())).collect();
+        let planted = changed();
+        let shown: Vec<String> = planted.iter().map(|planted| planted.shown(root.path())).collect();
         assert_eq!(
-            changed,
+            shown,
             [
                 ".forkhestra/runs/1/1-c/1/prompt.md",
                 ".forkhestra/runs/1/2-j",

@@ -275,10 +275,11 @@ pub(super) fn migrate(
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "writes databases of older versions")]
 mod tests {
-    use super::super::ledger::register;
-    use super::super::lock::{LockAttempt, RunLock};
-    use super::super::store::Journal;
     use super::*;
+    use crate::engine::{Event, EventKind, RunOutcome};
+    use crate::journal::ledger::register;
+    use crate::journal::lock::{LockAttempt, RunLock};
+    use crate::journal::store::Journal;
 
     /// Removes what came after that format.
     const NEWER: &str = "DROP TABLE messages; ALTER TABLE runs DROP COLUMN parent; ALTER TABLE runs DROP COLUMN unit;
@@ -304,10 +305,11 @@ mod tests {
         let mut journal = Journal::open(root.path()).unwrap();
         journal.remember().unwrap();
         let other = Journal::open(root.path()).unwrap();
-        other.database.execute("INSERT INTO runs (started, chain, digest) VALUES ('now', 'a', 'd')", []).unwrap();
-        other.send_message(1, "hello", "now").unwrap();
+        let database = other.database().connection();
+        database.execute("INSERT INTO runs (started, chain, digest) VALUES ('now', 'a', 'd')", []).unwrap();
+        other.messages().send(1, "hello", "now").unwrap();
         assert!(journal.is_intact().unwrap());
-        other.database.execute_batch("DROP TRIGGER messages_changed; UPDATE messages SET text = 'bye'").unwrap();
+        database.execute_batch("DROP TRIGGER messages_changed; UPDATE messages SET text = 'bye'").unwrap();
         assert!(!journal.is_intact().unwrap());
     }
 
@@ -316,7 +318,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         older(root.path());
         let journal = Journal::open(root.path()).unwrap();
-        let (answer, place) = journal.answer("k", None).unwrap().unwrap();
+        let (answer, place) = journal.answers().last("k", None).unwrap().unwrap();
         assert_eq!((answer.said.as_str(), place.run, place.attempt), ("six", 1, 2));
     }
 
@@ -333,5 +335,47 @@ mod tests {
         );
         lock.sign(&format!("a chain, process {}, since then", std::process::id())).unwrap();
         assert!(Journal::open(root.path()).is_ok(), "by a run of this version that has just taken the lock");
+    }
+
+    #[test]
+    fn a_database_of_the_first_format_is_migrated_to_the_current_one() {
+        let root = tempfile::tempdir().unwrap();
+        drop(Journal::open(root.path()).unwrap());
+        let path = root.path().join(".forkhestra/state.db");
+        std::fs::remove_file(&path).unwrap();
+        let database = Connection::open(&path).unwrap();
+        database.execute_batch(MIGRATIONS[0]).unwrap();
+        database.pragma_update(None, "application_id", APPLICATION).unwrap();
+        database.pragma_update(None, "user_version", 1).unwrap();
+        let event = EventKind::RunFinished { outcome: RunOutcome::Succeeded };
+        let at = "2026-01-01T00:00:00Z".into();
+        let event = Event { version: 1, run: 1, seq: 1, at, worked_ms: None, unit: None, event };
+        let old = serde_json::to_string(&event).unwrap();
+        database.execute("INSERT INTO runs VALUES (1, 'then', 'a', 'd')", []).unwrap();
+        database.execute("INSERT INTO events VALUES (1, 1, 'later', 'runFinished', ?1)", [old]).unwrap();
+        drop(database);
+        let journal = Journal::open(root.path()).unwrap();
+        assert_eq!(journal.events().of(1).unwrap(), [event]);
+        let ended: String =
+            journal.database().connection().query_row("SELECT ended FROM runs", [], |row| row.get(0)).unwrap();
+        assert_eq!(ended, "later");
+    }
+
+    #[test]
+    fn a_newer_or_foreign_or_damaged_database_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        drop(Journal::open(root.path()).unwrap());
+        let path = root.path().join(".forkhestra/state.db");
+        let database = Connection::open(&path).unwrap();
+        database.pragma_update(None, "user_version", 99).unwrap();
+        drop(database);
+        assert!(matches!(Journal::open(root.path()), Err(JournalError::Newer { found: 99, .. })));
+        std::fs::remove_file(&path).unwrap();
+        let database = Connection::open(&path).unwrap();
+        database.execute_batch("CREATE TABLE theirs (a)").unwrap();
+        drop(database);
+        assert!(matches!(Journal::open(root.path()), Err(JournalError::Foreign { .. })));
+        std::fs::write(&path, b"not a database at all, but long enough to be read as one").unwrap();
+        assert!(matches!(Journal::open(root.path()), Err(JournalError::Database { .. })));
     }
 }

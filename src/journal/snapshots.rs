@@ -3,7 +3,6 @@
 use super::error::JournalError;
 use super::handle::FOLDER;
 use super::handle::{Handle, refused};
-use super::store::Journal;
 use std::path::{Path, PathBuf};
 
 /// No filter, no conversion, and every file is text. Git gives this file precedence over all others (gitattributes(5)).
@@ -55,25 +54,6 @@ pub fn prepare_store(store: &Path, objects: &[PathBuf], sha256: bool, ignored: &
     // Only forkhestra writes here, one run at a time: an existing lock was left by a killed process.
     let _ = ours.remove("index.lock");
     Ok(())
-}
-
-impl Journal {
-    /// Returns the trees of the snapshots that the runs in the journal refer to.
-    ///
-    /// # Errors
-    /// When the database cannot be read.
-    pub fn trees(&self) -> Result<Vec<String>, JournalError> {
-        let read = || -> rusqlite::Result<Vec<String>> {
-            let mut select = self.database.prepare(
-                "SELECT event ->> '$.event.tree' FROM events WHERE type IN ('runStarted', 'runResumed')
-                 UNION SELECT event ->> '$.event.found' FROM events WHERE type = 'runStarted'
-                 UNION SELECT event ->> '$.event.finished.tree' FROM events WHERE type = 'attemptFinished'",
-            )?;
-            let found = select.query_map([], |row| row.get::<_, Option<String>>(0))?;
-            found.filter_map(Result::transpose).collect()
-        };
-        read().map_err(self.failed())
-    }
 }
 
 /// Lets the store refer to exactly these trees, until [`forget_trees`] is called. What git prunes then is what nothing

@@ -1,60 +1,159 @@
-//! The database: runs and their events, append only. SQLite in WAL mode: a commit survives any crash of the program.
-//! The end of an attempt is also synced to the disk, at most once per 100 ms; the end of a run always is.
+//! The journal of a root: what a run writes, and the way to everything that is read.
 
+use super::database::{Database, WriteTransaction};
 use super::error::JournalError;
-use super::folders::{AttemptFolder, highest_run};
-use super::handle::Handle;
-use super::ledger::Head;
+use super::folders::{AttemptFolder, prepare};
+use super::handle::{FOLDER, Handle, refused};
+use super::ledger::LedgerWatch;
 use super::lock::RunLock;
-use super::new_run::{NewRun, Worker, insert_run, lease};
-use super::task_rows::{self, Following};
-use crate::engine::{Event, EventKind, RunSummary, type_of_event};
+use super::run_files::RunFiles;
+use super::tables::answers::AnswerTable;
+use super::tables::disputes::DisputeTable;
+use super::tables::events::EventTable;
+use super::tables::lease::{Lease, Worker, current_lease, take_lease};
+use super::tables::messages::MessageTable;
+use super::tables::new_run::{NewRun, insert_run};
+use super::tables::runs::{RunTable, run_exists};
+use super::tables::tasks::TaskTable;
+use super::writer::RunWriter;
+use crate::engine::{Event, EventKind};
 use crate::plan::Outline;
-use crate::source::sha256;
-use rusqlite::{Connection, Transaction, TransactionBehavior::Immediate, params};
-use sha2::{Digest, Sha256};
-use std::cell::{Cell, RefCell};
-use std::fs::File;
-use std::path::{Path, PathBuf};
+use rusqlite::{OptionalExtension, params};
+use std::cell::Cell;
+use std::io::ErrorKind;
+use std::path::Path;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
-
-/// The shortest time between two fsyncs.
-const SYNC_EVERY: Duration = Duration::from_millis(100);
-
-/// The most files that wait for an fsync, in addition to those of the last attempt.
-const MOST_UNSYNCED: usize = 12;
+use std::time::Instant;
 
 /// The journal of one root.
 #[derive(Debug)]
 pub struct Journal {
-    /// The handle of `.forkhestra/`.
-    pub(super) ours: Handle,
-    /// The directory of the step that the last attempt was made for.
-    pub(super) step_folder: RefCell<Option<Handle>>,
-    pub(super) path: PathBuf,
-    pub(super) database: Connection,
-    pub(super) synced: Option<Instant>,
-    /// Transcripts that the next fsync writes to the disk before the events that refer to them.
-    pub(super) unsynced: Vec<File>,
-    /// The fencing number of this process's lease, once it has one.
-    pub(super) fence: Option<i64>,
-    /// The run number and the outline that a resumed run gets with its next commit.
-    pub(super) next_outline: Option<(i64, String)>,
-    /// The task that this run is working on.
-    pub(super) following: Option<Following>,
-    /// The inode of the database file.
-    pub(super) inode: u64,
-    /// The state of the journal after the last commit of this process; `None` until [`Journal::remember`] is first
-    /// called.
-    pub(super) head: Option<Head>,
-    /// The number of commits until a test makes the process abort.
-    pub(super) writes_left: Option<Rc<Cell<u32>>>,
+    database: Database,
+    files: RunFiles,
+    watch: LedgerWatch,
+    writer: RunWriter,
     /// The lock of this run, shared with everything that works for it.
-    pub(super) lock: Option<Rc<RunLock>>,
+    lock: Option<Rc<RunLock>>,
 }
 
 impl Journal {
+    /// Opens the journal of a root, or creates one.
+    ///
+    /// # Errors
+    /// When the directory cannot be written, or this version cannot use the database.
+    pub fn open(root: &Path) -> Result<Self, JournalError> {
+        let ours = prepare(root)?;
+        Ok(Self::over(Database::open(&ours)?, ours))
+    }
+
+    /// Opens the journal of a root if there is one; creates nothing.
+    ///
+    /// # Errors
+    /// Like [`Journal::open`].
+    pub fn existing(root: &Path) -> Result<Option<Self>, JournalError> {
+        let path = root.join(FOLDER).join("state.db");
+        match path.try_exists() {
+            Ok(true) => match Self::open(root) {
+                // A snapshot, an artifact of a CI job or another user's directory: its content can still be read.
+                Err(JournalError::Write { cause, .. })
+                    if matches!(cause.kind(), ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem) =>
+                {
+                    let ours = Handle::existing(root).map_err(|error| refused(&root.join(FOLDER), error))?;
+                    Ok(Some(Self::over(Database::read_only(&ours)?, ours)))
+                }
+                opened => opened.map(Some),
+            },
+            Ok(false) => Ok(None),
+            Err(cause) => Err(JournalError::Read { path, cause }),
+        }
+    }
+
+    /// Opens the same journal again, under the same lease, for another lane of this run.
+    ///
+    /// # Errors
+    /// When it cannot be opened.
+    pub fn sibling(&self) -> Result<Self, JournalError> {
+        Ok(Self {
+            writer: self.writer.sibling(),
+            lock: self.lock.clone(),
+            ..Self::over(self.database.again()?, self.files.handle().clone())
+        })
+    }
+
+    /// Wraps an open database that no run uses yet.
+    fn over(database: Database, ours: Handle) -> Self {
+        Self {
+            database,
+            files: RunFiles::new(ours),
+            watch: LedgerWatch::default(),
+            writer: RunWriter::default(),
+            lock: None,
+        }
+    }
+
+    /// The events of the runs.
+    #[must_use]
+    pub fn events(&self) -> EventTable<'_> {
+        EventTable(&self.database)
+    }
+
+    /// The runs and their attempts.
+    #[must_use]
+    pub fn runs(&self) -> RunTable<'_> {
+        RunTable { database: &self.database, files: &self.files }
+    }
+
+    /// The files of the runs: transcripts and reports.
+    #[must_use]
+    pub fn files(&self) -> &RunFiles {
+        &self.files
+    }
+
+    /// The tasks.
+    #[must_use]
+    pub fn tasks(&self) -> TaskTable<'_> {
+        TaskTable(&self.database)
+    }
+
+    /// The disputes about tasks.
+    #[must_use]
+    pub fn disputes(&self) -> DisputeTable<'_> {
+        DisputeTable(&self.database)
+    }
+
+    /// The messages from people to runs.
+    #[must_use]
+    pub fn messages(&self) -> MessageTable<'_> {
+        MessageTable(&self.database)
+    }
+
+    /// The answers that agents gave to the prompts of evaluations.
+    #[must_use]
+    pub fn answers(&self) -> AnswerTable<'_> {
+        AnswerTable(&self.database)
+    }
+
+    /// The root that the journal belongs to.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        self.path().ancestors().nth(2).unwrap_or(self.path())
+    }
+
+    /// The path of the database.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        self.database.path()
+    }
+
+    /// Checks the whole database for damage that SQLite can detect, including its indexes: queries do not find a row
+    /// that is missing from an index.
+    ///
+    /// # Errors
+    /// When damage is found.
+    pub fn check(&self) -> Result<(), JournalError> {
+        self.database.check()
+    }
+
     /// Holds the lock of this run until [`Journal::let_go`].
     pub fn hold(&mut self, lock: RunLock) {
         self.lock = Some(Rc::new(lock));
@@ -77,36 +176,27 @@ impl Journal {
     /// # Errors
     /// When one of them was removed.
     pub fn still_there(&self) -> Result<(), JournalError> {
-        let database = self.ours.inode("state.db") == Some(self.inode);
-        let lock =
-            self.lock().is_none_or(|lock| lock.inode().is_some_and(|held| self.ours.inode("lock") == Some(held)));
-        match (self.ours.is_in_place() && database, lock) {
+        let ours = self.files.handle();
+        let lock = self.lock().is_none_or(|lock| lock.inode().is_some_and(|held| ours.inode("lock") == Some(held)));
+        match (ours.is_in_place() && self.database.is_in_place(), lock) {
             (true, true) => Ok(()),
-            (true, false) => Err(JournalError::Removed { path: self.ours.path().join("lock") }),
-            (false, _) => Err(JournalError::Removed { path: self.path.clone() }),
+            (true, false) => Err(JournalError::Removed { path: ours.path().join("lock") }),
+            (false, _) => Err(JournalError::Removed { path: self.path().to_path_buf() }),
         }
     }
 
-    /// Makes the process abort after this many commits: lets tests simulate a crash.
-    pub fn abort_after(&mut self, writes: Option<u32>) {
-        self.writes_left = writes.map(|writes| Rc::new(Cell::new(writes)));
+    /// Returns the process that is running in this root, or was the last to run here.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn lease(&self) -> Result<Option<Lease>, JournalError> {
+        self.database.with(|database| current_lease(database).optional())
     }
 
-    pub(super) fn failed(&self) -> impl FnOnce(rusqlite::Error) -> JournalError {
-        let path = self.path.clone();
-        move |cause| JournalError::Database { path, cause }
-    }
-
-    /// The root that the journal belongs to.
+    /// The number of this process's lease: it counts every run and resume of this root. 0 if it has none.
     #[must_use]
-    pub fn root(&self) -> &Path {
-        self.path.ancestors().nth(2).unwrap_or(&self.path)
-    }
-
-    /// The path of the database.
-    #[must_use]
-    pub fn path(&self) -> &Path {
-        &self.path
+    pub fn fence(&self) -> i64 {
+        self.writer.fence.unwrap_or(0)
     }
 
     /// Begins a run, takes the lease of the root for it, and returns its number.
@@ -114,14 +204,8 @@ impl Journal {
     /// # Errors
     /// When the run cannot be written.
     pub fn begin(&mut self, new: NewRun<'_>) -> Result<i64, JournalError> {
-        let (highest, json) = self.before_run(new.outline)?;
-        let path = self.path.clone();
-        let failed = |cause| JournalError::Database { path: path.clone(), cause };
-        let transaction = self.database.transaction_with_behavior(Immediate).map_err(failed)?;
-        let run = insert_run(&transaction, highest, new, &json).map_err(failed)?;
-        let fence = lease(&transaction, run, new.worker).map_err(failed)?;
-        transaction.commit().map_err(failed)?;
-        self.fence = Some(fence);
+        let (run, fence) = self.add_run(new, |transaction, run| take_lease(transaction, run, new.worker))?;
+        self.writer.fence = Some(fence);
         Ok(run)
     }
 
@@ -130,51 +214,96 @@ impl Journal {
     /// # Errors
     /// When the lease cannot be written, or the run was removed.
     pub fn begin_again(&mut self, run: i64, outline: &Outline, worker: Worker) -> Result<(), JournalError> {
-        self.next_outline = Some((run, self.outline_json(outline)?));
-        let path = self.path.clone();
-        let failed = |cause| JournalError::Database { path: path.clone(), cause };
-        let transaction = self.database.transaction_with_behavior(Immediate).map_err(failed)?;
-        let there = transaction.prepare("SELECT 1 FROM runs WHERE id = ?1").and_then(|mut select| select.exists([run]));
-        if !there.map_err(failed)? {
-            return Err(JournalError::Forgotten { path: path.clone(), run });
+        self.writer.next_outline = Some((run, self.outline_json(outline)?));
+        let fence = self.database.change(|transaction| {
+            run_exists(transaction, run)?.then(|| take_lease(transaction, run, worker)).transpose()
+        })?;
+        if fence.is_none() {
+            return Err(JournalError::Forgotten { path: self.path().to_path_buf(), run });
         }
-        let fence = lease(&transaction, run, worker).map_err(failed)?;
-        transaction.commit().map_err(failed)?;
-        self.fence = Some(fence);
+        self.writer.fence = fence;
         Ok(())
     }
 
-    /// Returns the highest number of a run that has left transcripts, and an outline as JSON.
-    pub(super) fn before_run(&self, outline: &Outline) -> Result<(i64, String), JournalError> {
-        Ok((highest_run(self.ours.path()), self.outline_json(outline)?))
+    /// Begins a run that belongs to a batch, under the batch's lease, and returns its number.
+    ///
+    /// # Errors
+    /// When the run cannot be written.
+    pub fn begin_child(&self, batch: i64, unit: &str, new: NewRun<'_>) -> Result<i64, JournalError> {
+        let update = "UPDATE runs SET parent = ?2, unit = ?3 WHERE id = ?1";
+        let (run, _) = self.add_run(new, |transaction, run| transaction.execute(update, params![run, batch, unit]))?;
+        Ok(run)
+    }
+
+    /// Adds a run that has begun in another root, with its events so far. They change its task. Returns its number.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn adopt_run(
+        &mut self,
+        task: Option<&str>,
+        new: NewRun<'_>,
+        events: Vec<Event>,
+        now: Instant,
+    ) -> Result<i64, JournalError> {
+        let (run, ()) = self.add_run(new, |_, _| Ok(()))?;
+        if let Some(task) = task {
+            self.follow(run, task, new.outline)?;
+        }
+        let here = self.root().display().to_string();
+        let mut events: Vec<Event> = events.into_iter().map(|event| Event { run, unit: None, ..event }).collect();
+        for event in &mut events {
+            if let EventKind::RunStarted { root, .. } = &mut event.event {
+                root.clone_from(&here);
+            }
+        }
+        self.append(&events, None, now)?;
+        Ok(run)
+    }
+
+    /// Adds a run, and writes what else belongs to its beginning in the same commit. Returns the run's number.
+    fn add_run<T>(
+        &self,
+        new: NewRun<'_>,
+        also: impl FnOnce(&WriteTransaction<'_>, i64) -> rusqlite::Result<T>,
+    ) -> Result<(i64, T), JournalError> {
+        let (highest, outline) = (self.files.highest_run(), self.outline_json(new.outline)?);
+        self.database.change(|transaction| {
+            let run = insert_run(transaction, highest, new, &outline)?;
+            Ok((run, also(transaction, run)?))
+        })
     }
 
     fn outline_json(&self, outline: &Outline) -> Result<String, JournalError> {
-        serde_json::to_string(outline).map_err(|cause| JournalError::Event { path: self.path.clone(), cause })
+        serde_json::to_string(outline).map_err(|cause| JournalError::Event { path: self.path().to_path_buf(), cause })
     }
 
-    /// The number of this process's lease: it counts every run and resume of this root. 0 if it has none.
-    #[must_use]
-    pub fn fence(&self) -> i64 {
-        self.fence.unwrap_or(0)
+    /// Lets the run's events change this task, in the same commits, and records the run as one of the task's.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub fn follow(&mut self, run: i64, task: &str, outline: &Outline) -> Result<(), JournalError> {
+        self.writer.following = Some(self.tasks().following(task, outline)?);
+        self.tasks().assign(run, task)
     }
 
-    /// Queues the files of an attempt for the next fsync: they reach the disk before the events that refer to them.
+    /// Stores the protected files of a run. Only the first call has an effect.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn keep_baseline(&mut self, run: i64, text: &str) -> Result<(), JournalError> {
+        let insert = "INSERT OR IGNORE INTO baselines (run, deciding) VALUES (?1, ?2)";
+        self.database.with(|database| database.execute(insert, params![run, text]))?;
+        self.remember()
+    }
+
+    /// Queues the files of an attempt for the next fsync: they reach the disk before the events that refer to them. The
+    /// lengths are those of its standard output and standard error, in bytes.
     ///
     /// # Errors
     /// When the files that were queued before cannot be synced.
-    pub fn sync_before(&mut self, folder: &AttemptFolder) -> Result<(), JournalError> {
-        // Attempts of a few milliseconds would otherwise use up all file descriptors.
-        if self.unsynced.len() >= MOST_UNSYNCED {
-            self.sync_transcripts()?;
-        }
-        self.unsynced.extend(folder.to_sync());
-        Ok(())
-    }
-
-    fn sync_transcripts(&mut self) -> Result<(), JournalError> {
-        let failed = |cause| JournalError::Write { path: self.path.with_file_name("runs"), cause };
-        self.unsynced.drain(..).try_for_each(|file| file.sync_data()).map_err(failed)
+    pub fn sync_before(&mut self, folder: &AttemptFolder, stdout: u64, stderr: u64) -> Result<(), JournalError> {
+        self.writer.sync_before(folder.to_sync(stdout, stderr), &self.database)
     }
 
     /// Appends events in one commit. A commit with the end of an attempt is synced to the disk unless the last sync was
@@ -184,161 +313,70 @@ impl Journal {
     /// # Errors
     /// When they cannot be written; then none of them is.
     pub fn append(&mut self, events: &[Event], token: Option<&str>, now: Instant) -> Result<(), JournalError> {
-        let ends_run = events.iter().any(|event| matches!(event.event, EventKind::RunFinished { .. }));
-        let ends = ends_run || events.iter().any(|event| matches!(event.event, EventKind::AttemptFinished { .. }));
-        let due = ends_run || self.synced.is_none_or(|synced| now.duration_since(synced) >= SYNC_EVERY);
-        let full = ends && due;
-        if full {
-            self.sync_transcripts()?;
-            self.pragma("synchronous", "FULL")?;
-        }
-        let written = self.insert(events, token);
-        if full {
-            self.pragma("synchronous", "NORMAL")?;
-            self.synced = Some(now);
-        }
-        if let Some(left) = &self.writes_left {
-            left.set(left.get().saturating_sub(1));
-            if left.get() == 0 {
-                std::process::abort();
-            }
-        }
-        written
+        self.writer.append((&self.database, &mut self.watch), (events, token), now)
     }
 
-    fn pragma(&self, name: &str, value: &str) -> Result<(), JournalError> {
-        self.database.pragma_update(None, name, value).map_err(self.failed())
+    /// Follows a commit of this process, right after which another program does something.
+    #[cfg(test)]
+    pub(super) fn follow_own_write(&mut self, then: impl FnOnce(&Self)) {
+        let written = super::ledger::kept(self.database.connection()).unwrap_or_default();
+        then(self);
+        self.watch.follow(&self.database, written);
     }
 
-    fn insert(&mut self, events: &[Event], token: Option<&str>) -> Result<(), JournalError> {
-        // Checked before this commit could hide a change by another program.
-        if self.head.is_some() && !self.is_intact()? {
-            return Err(JournalError::Tampered { path: self.path.clone(), agent: None });
-        }
-        let (path, fence) = (self.path.clone(), self.fence);
-        let failed = |cause| JournalError::Database { path: path.clone(), cause };
-        let transaction = self.database.transaction_with_behavior(Immediate).map_err(failed)?;
-        // If the lock file was removed, another run may have begun.
-        if let Some(fence) = fence {
-            let now = transaction.prepare_cached("SELECT fence FROM lease").map_err(failed)?;
-            let now: i64 = { now }.query_row([], |row| row.get(0)).map_err(failed)?;
-            if now != fence {
-                return Err(JournalError::Lost { path: path.clone() });
-            }
-        }
-        if let Some((run, outline)) = &self.next_outline {
-            let update = "UPDATE runs SET outline = ?2 WHERE id = ?1";
-            transaction.execute(update, params![run, outline]).map_err(failed)?;
-        }
-        let mut following = self.following.clone();
-        for event in events {
-            let unwritable = |cause| JournalError::Event { path: path.clone(), cause };
-            let json = serde_json::to_string(event).map_err(unwritable)?;
-            let kind = type_of_event(&json).map_err(unwritable)?;
-            let insert = "INSERT INTO events (run, seq, at, type, event, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-            let row = params![event.run, event.seq.cast_signed(), event.at, kind, json, sum(event.seq, &json)];
-            transaction.prepare_cached(insert).and_then(|mut insert| insert.execute(row)).map_err(failed)?;
-            project(&transaction, event, token).map_err(failed)?;
-            if let Some(following) = &mut following {
-                task_rows::project(&transaction, event, following).map_err(failed)?;
-            }
-        }
-        transaction.commit().map_err(failed)?;
-        self.following = following;
-        self.next_outline = None;
-        self.remember_own_write()
-    }
-
-    /// Returns the events of a run, in order and complete.
+    /// Remembers the current state. From now on, only forkhestra may change the journal.
     ///
     /// # Errors
-    /// When they cannot be read, or differ from what was written.
-    pub fn events(&self, run: i64) -> Result<Vec<Event>, JournalError> {
-        self.events_after(run, 0)
+    /// When it cannot be read.
+    pub fn remember(&mut self) -> Result<(), JournalError> {
+        self.watch.begin(&self.database)
     }
 
-    /// Returns the events of a run after the one with this number.
+    /// Whether only forkhestra has written the journal, in this process or another.
     ///
     /// # Errors
-    /// When they cannot be read, or differ from what was written.
-    pub fn events_after(&self, run: i64, seq: u64) -> Result<Vec<Event>, JournalError> {
-        let mut events = Vec::new();
-        self.each_event_after(run, seq, |event| events.push(event))?;
-        Ok(events)
+    /// When it cannot be read.
+    pub fn is_intact(&mut self) -> Result<bool, JournalError> {
+        self.watch.is_intact(&self.database)
     }
 
-    /// Returns the summary of a run. Its events are read one by one, not all into memory.
+    /// Accepts the journal as it is.
     ///
     /// # Errors
-    /// When they cannot be read, or differ from what was written.
-    pub fn summary(&self, run: i64) -> Result<RunSummary, JournalError> {
-        let mut summary = RunSummary::default();
-        self.each_event_after(run, 0, |event| summary.see(&event))?;
-        Ok(summary)
+    /// When it cannot be written.
+    pub fn accept(&mut self) -> Result<(), JournalError> {
+        self.watch.accept(&self.database)
     }
 
-    fn each_event_after(&self, run: i64, seq: u64, mut each: impl FnMut(Event)) -> Result<(), JournalError> {
-        let select = "SELECT seq, event, sum FROM events WHERE run = ?1 AND seq > ?2 ORDER BY seq";
-        let mut select = self.database.prepare_cached(select).map_err(self.failed())?;
-        let columns = |row: &rusqlite::Row<'_>| {
-            Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<i64>>(2)?))
-        };
-        let rows = select.query_map(params![run, seq.cast_signed()], columns).map_err(self.failed())?;
-        for (row, expected) in rows.zip(seq + 1..) {
-            let (seq, json, kept) = row.map_err(self.failed())?;
-            if seq != expected.cast_signed() || kept.is_some_and(|kept| kept != sum(expected, &json)) {
-                return Err(JournalError::Damaged { path: self.path.clone(), run, seq: expected });
-            }
-            let event = serde_json::from_str(&json);
-            each(event.map_err(|cause| JournalError::Event { path: self.path.clone(), cause })?);
+    /// Removes a run, first its events and then its directory. Returns false for a run that is active by now.
+    ///
+    /// # Errors
+    /// When they cannot be removed.
+    pub fn forget(&mut self, run: i64, is_at_work: impl Fn(Lease) -> bool) -> Result<bool, JournalError> {
+        self.files.check_runs()?;
+        let removed = self.runs().remove(run, is_at_work)?;
+        if removed {
+            self.files.remove_run(run)?;
         }
-        Ok(())
+        Ok(removed)
     }
-}
 
-/// Updates the tables that are read without replaying events.
-fn project(transaction: &Transaction<'_>, event: &Event, token: Option<&str>) -> rusqlite::Result<()> {
-    match &event.event {
-        EventKind::AttemptPlanned { at, .. } => {
-            let insert = "INSERT OR REPLACE INTO iterations (run, step, attempt, name, round, iteration, token)
-                          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
-            let row = params![event.run, at.step, at.attempt, at.name, at.round, at.iteration, token];
-            transaction.prepare_cached(insert)?.execute(row)?;
-        }
-        EventKind::AttemptFinished { at, outcome, finished, .. } => {
-            let update = "UPDATE iterations SET outcome = ?4, took_ms = ?5, tokens = ?6, cost_usd = ?7
-                          WHERE run = ?1 AND step = ?2 AND attempt = ?3";
-            let outcome = serde_json::to_string(outcome).unwrap_or_default();
-            let tokens = finished.agent.tokens.map(|tokens| tokens.total().cast_signed());
-            let cost = finished.agent.tokens.and_then(|tokens| tokens.cost_usd);
-            let took = finished.took_ms.cast_signed();
-            let row = params![event.run, at.step, at.attempt, outcome, took, tokens, cost];
-            transaction.prepare_cached(update)?.execute(row)?;
-        }
-        EventKind::RunFinished { outcome } => {
-            let outcome = serde_json::to_string(outcome).unwrap_or_default();
-            let update = "UPDATE runs SET ended = ?2, outcome = ?3 WHERE id = ?1";
-            transaction.execute(update, params![event.run, event.at, outcome])?;
-        }
-        EventKind::TasksProposed { tasks, .. } => task_rows::add_proposed(transaction, tasks, &event.at)?,
-        EventKind::RunResumed { .. } => {
-            transaction.execute("UPDATE runs SET ended = NULL, outcome = NULL WHERE id = ?1", [event.run])?;
-        }
-        _ => {}
+    /// Makes the process abort after this many commits: lets tests simulate a crash.
+    pub fn abort_after(&mut self, writes: Option<u32>) {
+        self.writer.writes_left = writes.map(|writes| Rc::new(Cell::new(writes)));
     }
-    Ok(())
-}
 
-/// Returns the digest by which the journal recognizes an attempt's token without storing it.
-#[must_use]
-pub fn token_digest(token: &[u8]) -> String {
-    sha256(token)
-}
+    /// The connection, for tests that watch when it waits.
+    #[cfg(test)]
+    pub(super) fn connection_mut(&mut self) -> &mut rusqlite::Connection {
+        self.database.connection_mut()
+    }
 
-/// A checksum that reveals a damaged event: eight bytes of SHA-256 over its number and text.
-fn sum(seq: u64, json: &str) -> i64 {
-    let digest = Sha256::new().chain_update(seq.to_le_bytes()).chain_update(json).finalize();
-    digest.iter().take(8).fold(0, |sum, byte| sum << 8 | i64::from(*byte))
+    /// The database, for tests that write into it.
+    #[cfg(test)]
+    pub(super) fn database(&self) -> &Database {
+        &self.database
+    }
 }
 
 #[cfg(test)]
@@ -347,6 +385,7 @@ mod tests {
     use super::*;
     use crate::engine::RunOutcome;
     use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
 
     fn event(run: i64, seq: u64) -> Event {
         let event = EventKind::RunFinished { outcome: RunOutcome::Succeeded };
@@ -382,7 +421,7 @@ mod tests {
         );
         drop(journal);
         let mut journal = Journal::open(root.path()).unwrap();
-        assert_eq!(journal.events(run).unwrap(), [event(run, 1), event(run, 2)]);
+        assert_eq!(journal.events().of(run).unwrap(), [event(run, 1), event(run, 2)]);
         assert_eq!(begin(&mut journal), run + 1);
     }
 
@@ -390,7 +429,7 @@ mod tests {
     fn everything_is_for_its_owner_only_and_git_ignores_it() {
         let root = tempfile::tempdir().unwrap();
         let journal = Journal::open(root.path()).unwrap();
-        let (folder, _) = journal.attempt(1, 2, "tasks:manager", 3).unwrap();
+        let (folder, _) = journal.files().attempt(1, 2, "tasks:manager", 3).unwrap();
         folder.write_prompt("p").unwrap();
         folder.transcript("stdout.log").unwrap().append(b"\xff\0").unwrap();
         let mode = |path: PathBuf| path.metadata().unwrap().permissions().mode() & 0o777;
@@ -409,11 +448,11 @@ mod tests {
         let mut journal = Journal::open(root.path()).unwrap();
         let run = begin(&mut journal);
         journal.append(&[event(run, 1), event(run, 2), event(run, 3)], None, Instant::now()).unwrap();
-        journal.database.execute("DELETE FROM events WHERE seq = 2", []).unwrap();
-        assert!(matches!(journal.events(run), Err(JournalError::Damaged { seq: 2, .. })));
+        journal.database().connection().execute("DELETE FROM events WHERE seq = 2", []).unwrap();
+        assert!(matches!(journal.events().of(run), Err(JournalError::Damaged { seq: 2, .. })));
         let flip = "UPDATE events SET event = replace(event, 'succeeded', 'outputClosed') WHERE seq = 1";
-        journal.database.execute(flip, []).unwrap();
-        assert!(matches!(journal.events(run), Err(JournalError::Damaged { seq: 1, .. })));
+        journal.database().connection().execute(flip, []).unwrap();
+        assert!(matches!(journal.events().of(run), Err(JournalError::Damaged { seq: 1, .. })));
     }
 
     #[test]
@@ -424,44 +463,6 @@ mod tests {
         assert_eq!(first.fence(), 1);
         begin(&mut second);
         assert!(matches!(first.append(&[event(run, 1)], None, Instant::now()), Err(JournalError::Lost { .. })));
-        assert!(first.events(run).unwrap().is_empty());
-    }
-
-    #[test]
-    fn a_database_of_the_first_format_is_migrated_to_the_current_one() {
-        let root = tempfile::tempdir().unwrap();
-        drop(Journal::open(root.path()).unwrap());
-        let path = root.path().join(".forkhestra/state.db");
-        std::fs::remove_file(&path).unwrap();
-        let database = Connection::open(&path).unwrap();
-        database.execute_batch(super::super::schema::MIGRATIONS[0]).unwrap();
-        database.pragma_update(None, "application_id", super::super::schema::APPLICATION).unwrap();
-        database.pragma_update(None, "user_version", 1).unwrap();
-        let old = serde_json::to_string(&event(1, 1)).unwrap();
-        database.execute("INSERT INTO runs VALUES (1, 'then', 'a', 'd')", []).unwrap();
-        database.execute("INSERT INTO events VALUES (1, 1, 'later', 'runFinished', ?1)", [old]).unwrap();
-        drop(database);
-        let journal = Journal::open(root.path()).unwrap();
-        assert_eq!(journal.events(1).unwrap(), [event(1, 1)]);
-        let ended: String = journal.database.query_row("SELECT ended FROM runs", [], |row| row.get(0)).unwrap();
-        assert_eq!(ended, "later");
-    }
-
-    #[test]
-    fn a_newer_or_foreign_or_damaged_database_is_refused() {
-        let root = tempfile::tempdir().unwrap();
-        drop(Journal::open(root.path()).unwrap());
-        let path = root.path().join(".forkhestra/state.db");
-        let database = Connection::open(&path).unwrap();
-        database.pragma_update(None, "user_version", 99).unwrap();
-        drop(database);
-        assert!(matches!(Journal::open(root.path()), Err(JournalError::Newer { found: 99, .. })));
-        std::fs::remove_file(&path).unwrap();
-        let database = Connection::open(&path).unwrap();
-        database.execute_batch("CREATE TABLE theirs (a)").unwrap();
-        drop(database);
-        assert!(matches!(Journal::open(root.path()), Err(JournalError::Foreign { .. })));
-        std::fs::write(&path, b"not a database at all, but long enough to be read as one").unwrap();
-        assert!(matches!(Journal::open(root.path()), Err(JournalError::Database { .. })));
+        assert!(first.events().of(run).unwrap().is_empty());
     }
 }

@@ -1,7 +1,8 @@
 //! The driver's context, how a run begins, and how it ends.
 
+use crate::chain::Role;
 use crate::context::TreeOrigin;
-use crate::engine::{Event, Leftover, Observer, RunOutcome};
+use crate::engine::{At, Event, Leftover, Observer, RunOutcome};
 use crate::journal::{Journal, JournalError};
 use crate::plan::{Overrides, Plan};
 use crate::source::Diagnostic;
@@ -43,6 +44,16 @@ pub struct RunContext<'a> {
 }
 
 impl RunContext<'_> {
+    /// The role of an attempt's step; none for a check.
+    pub(super) fn role(&self, at: &At) -> Option<Role> {
+        self.plan.step(at.step)?.role()
+    }
+
+    /// The group of an attempt's step.
+    pub(super) fn group_of(&self, at: &At) -> Option<usize> {
+        self.plan.group_of(at.step)
+    }
+
     /// Whether an attempt may change this file: only a template, and only if the user wants edited templates to be
     /// read.
     pub(super) fn may_be_edited(&self, path: &str) -> bool {

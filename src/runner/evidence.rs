@@ -19,7 +19,7 @@ pub struct Transcripts<'a> {
 
 impl Transcripts<'_> {
     fn folder(&self, at: &At) -> AttemptFolder {
-        self.journal.attempt_folder(self.run, at.step, &at.name, at.attempt)
+        self.journal.files().attempt_folder(self.run, at.step, &at.name, at.attempt)
     }
 }
 

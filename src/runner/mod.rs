@@ -1,30 +1,29 @@
 //! The module that acts: it runs a plan, attempt by attempt, as the engine decides.
 
 mod attempt;
-mod changes;
+mod choices;
 mod context;
+mod drive;
 mod driver;
 mod evidence;
 mod flush;
-mod hear;
 mod hooks;
 mod idle;
 mod inspect;
 mod lanes;
+mod notes;
 mod prompt;
 mod recorder;
 mod render;
 mod signals;
 mod start;
-mod tamper;
 mod templates;
 mod timers;
 mod work;
 
 pub use attempt::LONGEST_ANSWER;
-pub use changes::{PrunedSnapshots, TreeStore, prune_snapshots};
 pub use context::{Failure, Replan, ResumePoint, RunContext, RunEnd, RunStart};
-pub use driver::drive;
+pub use drive::drive;
 pub use evidence::Transcripts;
 pub use flush::{flushed, written};
 pub use lanes::lane::LaneAnswer;
@@ -33,4 +32,4 @@ pub use recorder::Recorder;
 pub use render::{AttemptContext, fill};
 pub use signals::{ReceivedSignal, Signals};
 pub use start::{wait_for_lock, wait_until};
-pub use work::{Uncommitted, uncommitted, uncommitted_of_task};
+pub use work::{PrunedSnapshots, TreeStore, Uncommitted, prune_snapshots, uncommitted, uncommitted_of_task};

@@ -1,12 +1,14 @@
 //! The prompt of an attempt, with feedback from earlier attempts.
 
-use super::driver::Driver;
+use super::context::RunContext;
+use super::notes::{note, warning};
 use super::render::{AttemptContext, fill};
+use super::work::WorkWatch;
 use crate::chain::{Delivery, Role};
 use crate::checks::{OutputErrors, joined};
 use crate::context::OF_WORK;
-use crate::engine::{At, AttemptOutcome, Feedback, FeedbackCause, Input, Notice};
-use crate::journal::{AttemptFolder, JournalError};
+use crate::engine::{At, AttemptOutcome, Feedback, FeedbackCause, Notice, State};
+use crate::journal::{AttemptCalls, AttemptFolder, JournalError};
 use crate::plan::{Kind, PlannedPrompt, PlannedStep};
 use crate::prompt::{
     FEEDBACK_CHARACTERS, FeedbackText, Late, Segment, exhausted_feedback, failed_check_feedback, found_so_far,
@@ -32,26 +34,18 @@ pub(super) struct AttemptPrompt {
     pub appended: String,
 }
 
-impl Driver<'_> {
-    /// Takes the messages that people have sent since the last call.
-    ///
-    /// # Errors
-    /// Also when there are messages, and the journal was written by another program: an agent may have sent them.
-    pub(super) fn take_messages(&mut self) -> Result<(), JournalError> {
-        if self.lane.is_some() {
-            return Ok(());
-        }
-        let messages = self.context.journal.messages_after(self.context.run, self.state.last_message())?;
-        if !messages.is_empty() && !self.context.journal.is_intact()? {
-            let path = self.context.journal.path().to_path_buf();
-            return Err(JournalError::Tampered { path, agent: None });
-        }
-        for message in messages {
-            self.take(Input::Message { id: message.id, text: message.text })?;
-        }
-        Ok(())
-    }
+/// Writes the prompts of attempts.
+pub(super) struct PromptWriter<'w, 'a> {
+    pub(super) context: &'w mut RunContext<'a>,
+    pub(super) state: &'w State,
+    pub(super) work: &'w mut WorkWatch,
+    /// Descriptions of changes to what the work is judged by.
+    pub(super) weakened: &'w [String],
+    /// Whether the attempt is one of several at once, which are told nothing of earlier work.
+    pub(super) in_lane: bool,
+}
 
+impl PromptWriter<'_, '_> {
     /// Returns what an attempt is told, and writes its prompt to its directory; or returns why there is no prompt.
     pub(super) fn attempt_prompt(
         &mut self,
@@ -61,7 +55,7 @@ impl Driver<'_> {
         (folder, token): (&AttemptFolder, &str),
         continues: bool,
     ) -> Result<Result<AttemptPrompt, String>, JournalError> {
-        let before = if self.lane.is_some() { FeedbackText::default() } else { self.told_before(at) };
+        let before = if self.in_lane { FeedbackText::default() } else { self.told_before(at) };
         // A judge's template has a place for findings, but none for earlier notes on the task.
         let (feedback, before) = match feedback {
             Some(feedback) => (self.feedback_text(feedback, at), before),
@@ -69,12 +63,12 @@ impl Driver<'_> {
             None => (before, FeedbackText::default()),
         };
         // With a template the warning comes first in the prompt; otherwise it comes first among our notes.
-        let warning = self.warning(at);
+        let warning = warning((self.context, self.state), self.weakened, at);
         let templated = step.prompt.as_ref().is_some_and(|prompt| prompt.around.is_some());
         let (head, warning) = if templated { (warning, String::new()) } else { (String::new(), warning) };
         let warning = if warning.is_empty() { warning } else { format!("\n\n{}\n", warning.trim_end()) };
         let people = told_by_people(self.state.messages());
-        let note = before.appended() + &people + &warning + &self.note(at, token);
+        let note = before.appended() + &people + &warning + &note((self.context, self.state), at, token);
         let mut told = AttemptPrompt { words: feedback.appended() + &note, ..AttemptPrompt::default() };
         if continues {
             told.prompt = head + told.words.trim_start() + CONTINUED;
@@ -119,11 +113,12 @@ impl Driver<'_> {
             return Ok(Ok(if has_place_for_notes { task } else { task + people }));
         };
         let diagnostics = self.diagnostics();
-        let wanted = around.template.variables();
+        let (wanted, left) = (around.template.variables(), AttemptCalls::of(folder, token));
         if wanted.contains("artifacts_root") {
-            folder.make_artifacts(token)?;
+            left.make_artifacts()?;
         }
-        let changed = if OF_WORK.iter().any(|name| wanted.contains(*name)) { self.work() } else { None };
+        let changed =
+            if OF_WORK.iter().any(|name| wanted.contains(*name)) { self.work.changes(self.context) } else { None };
         let facts = AttemptContext {
             run: self.context.run,
             at,
@@ -138,7 +133,7 @@ impl Driver<'_> {
             diagnostics: &diagnostics,
             changed: changed.as_ref(),
             folder: folder.path(),
-            artifacts: &folder.artifacts_path(token),
+            artifacts: &left.artifacts_path(),
         };
         match fill(around, self.context.root, &facts) {
             Ok((rendered, diff)) => {
@@ -161,7 +156,7 @@ impl Driver<'_> {
     }
 
     /// Returns what the agents of a task's first round are told: the latest notes of an earlier run or of a person.
-    pub(super) fn told_before(&self, at: &At) -> FeedbackText {
+    fn told_before(&self, at: &At) -> FeedbackText {
         let notes = self.context.plan.task.as_ref().map_or("", |task| task.notes.as_str());
         if notes.is_empty() || at.round > 1 || at.iteration > 1 {
             return FeedbackText::default();
@@ -201,7 +196,7 @@ impl Driver<'_> {
     }
 
     /// Returns what the last `diagnose` of this run found; empty if it passed or if there was none.
-    pub(super) fn diagnostics(&self) -> String {
+    fn diagnostics(&self) -> String {
         let steps = self.context.plan.steps.iter().filter(|step| step.is_check() && step.name == "diagnose");
         let mut last = steps.filter_map(|step| {
             let number = u32::try_from(step.number).ok()?;
@@ -209,18 +204,18 @@ impl Driver<'_> {
             (attempts > 0 && self.state.last_failed(number)).then_some((number, attempts))
         });
         let Some((step, attempt)) = last.next_back() else { return String::new() };
-        let folder = self.context.journal.attempt_folder(self.context.run, step, "diagnose", attempt);
+        let folder = self.context.journal.files().attempt_folder(self.context.run, step, "diagnose", attempt);
         OutputErrors::of(&joined(&folder.whole_output())).summary(FIRST_ERRORS)
     }
 
-    pub(super) fn feedback_text(&self, feedback: &Feedback, at: &At) -> FeedbackText {
+    fn feedback_text(&self, feedback: &Feedback, at: &At) -> FeedbackText {
         let step = self.context.plan.step(at.step);
         if step.and_then(PlannedStep::role) == Some(Role::Judge) {
             let body = self.issues();
             return FeedbackText { heading: "Findings of earlier rounds", body, ..FeedbackText::default() };
         }
         let from = &feedback.from;
-        let folder = self.context.journal.attempt_folder(self.context.run, from.step, &from.name, from.attempt);
+        let folder = self.context.journal.files().attempt_folder(self.context.run, from.step, &from.name, from.attempt);
         let words = folder.last_words(4 * FEEDBACK_CHARACTERS as u64 + 1);
         let log = folder.path().display().to_string();
         let body = match &feedback.cause {
@@ -255,7 +250,7 @@ impl Driver<'_> {
         let rejected = matches!(feedback.cause, FeedbackCause::Rejected { .. });
         let (mut body, mut notes) = (body.trim().to_string(), self.reviewer_notes());
         // A worker that is shown incomplete output is told so.
-        let lengths = self.context.journal.lengths(self.context.run, from.step, from.attempt).ok().flatten();
+        let lengths = self.context.journal.events().lengths(self.context.run, from.step, from.attempt).ok().flatten();
         if let Some(missing) = lengths.and_then(|(stdout, stderr)| folder.missing(stdout, stderr)) {
             body = format!("(Its output is incomplete: {missing}. The rest is lost.)\n\n{body}");
         }

@@ -113,6 +113,9 @@ pub fn fill(
 /// The longest that all git commands for one prompt may take together: no signals are handled meanwhile.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long the first snapshot may take; it reads every file once.
+pub(super) const FIRST_PATIENCE: Duration = Duration::from_mins(2);
+
 /// Options with which git only reads: no pager, no hooks, no external filters, and no locks that another process may
 /// need. Project settings that would change what is read are switched off.
 const QUIET: [&str; 27] = [

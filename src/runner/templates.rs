@@ -5,7 +5,7 @@ use super::context::RunContext;
 use crate::context::config_digest;
 use crate::engine::Input;
 use crate::plan::PlannedStep;
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use std::borrow::Cow;
 
 /// The templates of a run, as they were last seen.
@@ -13,6 +13,8 @@ use std::borrow::Cow;
 pub(super) struct TemplateWatch {
     /// The digest of each template file, by its path relative to the root.
     seen: IndexMap<String, String>,
+    /// The template files of the latest plan, once they were looked up.
+    files: Option<Vec<String>>,
     /// The steps of the latest plan, if the run was planned again.
     now: Option<Vec<PlannedStep>>,
 }
@@ -21,8 +23,9 @@ impl TemplateWatch {
     /// Called before an attempt: returns the templates that were edited since the previous one, if there are any.
     pub(super) fn look(&mut self, context: &RunContext<'_>) -> Option<Input> {
         let steps = self.now.as_ref().unwrap_or(&context.plan.steps);
-        let digest = |file: String| (config_digest(&context.root.join(&file)), file);
-        let now: IndexMap<String, String> = files(steps).map(digest).map(|(digest, file)| (file, digest)).collect();
+        let known = self.files.get_or_insert_with(|| files(steps));
+        let digest = |file: &String| (file.clone(), config_digest(&context.root.join(file)));
+        let now: IndexMap<String, String> = known.iter().map(digest).collect();
         let seen = &self.seen;
         let is_edited = |(file, digest): &(&String, &String)| seen.get(*file).is_some_and(|before| before != *digest);
         let files: Vec<String> = now.iter().filter(is_edited).map(|(file, _)| file.clone()).collect();
@@ -33,6 +36,7 @@ impl TemplateWatch {
         let (taken, why) = match context.replan.map(|replan| (replan.0)()) {
             Some(Ok(plan)) => {
                 self.now = Some(plan.steps);
+                self.files = None;
                 (true, None)
             }
             Some(Err(faults)) => (false, faults.first().map(|fault| fault.message.clone())),
@@ -55,7 +59,9 @@ impl TemplateWatch {
     }
 }
 
-fn files(steps: &[PlannedStep]) -> impl Iterator<Item = String> + '_ {
+/// Returns the template files of these steps, each once.
+fn files(steps: &[PlannedStep]) -> Vec<String> {
     let arounds = steps.iter().filter_map(|step| step.prompt.as_ref()?.around.as_ref());
-    arounds.flat_map(|around| around.template.origins()).map(str::to_string)
+    let files: IndexSet<&str> = arounds.flat_map(|around| around.template.origins()).collect();
+    files.into_iter().map(str::to_string).collect()
 }

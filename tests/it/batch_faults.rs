@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 /// The number of scenarios without `FORKHESTRA_BATCH_FAULTS`.
 const ROUNDS: u64 = 3;
 
+/// The longest time until a batch ends. A scenario takes about eight seconds alone, and more among others.
+const HANGS: Duration = LONG.saturating_mul(6);
+
 /// Odd tasks edit the same file. Tasks 2 and 4 pass their check alone and fail it together. Each leaves a daemon.
 const WORK: &str = r#"
 echo "begin $FORKHESTRA_TASK" >> "$CALLS"
@@ -119,13 +122,26 @@ fn fault(place: &Place, chance: &mut Chance, host: &Child) -> &'static str {
     kind
 }
 
+/// The name, the state and the system call of each thread of a process.
+fn threads(child: &Child) -> String {
+    let folder = format!("/proc/{}/task", child.id());
+    let about = |folder: std::path::PathBuf| {
+        let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap_or_default();
+        let status = read("status");
+        let lines = status.lines().filter(|line| line.starts_with("Name:") || line.starts_with("State:"));
+        format!("{} {}", lines.collect::<Vec<_>>().join(" "), read("syscall").trim())
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| about(entry.path())).collect::<Vec<_>>().join("; ")
+}
+
 pub(crate) fn ends(place: &Place, child: &mut Child, what: &str) -> Option<i32> {
     let begun = Instant::now();
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return status.code();
         }
-        assert!(begun.elapsed() < LONG, "hangs: {what}; alive: {:?}", place.processes());
+        assert!(begun.elapsed() < HANGS, "hangs: {what}; {}; alive: {:?}", threads(child), place.processes());
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -151,8 +167,8 @@ pub(crate) fn oracle(place: &Place, what: &str) {
     }
     // The journal has every event of every run, once and in order, and no finished attempt was repeated.
     let journal = forkhestra::journal::Journal::open(&place.work("")).unwrap();
-    for row in journal.runs().unwrap() {
-        let numbers: Vec<u64> = journal.events(row.id).unwrap().iter().map(|event| event.seq).collect();
+    for row in journal.runs().all().unwrap() {
+        let numbers: Vec<u64> = journal.events().of(row.id).unwrap().iter().map(|event| event.seq).collect();
         assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "run {} ({what})", row.id);
     }
     no_step_twice(place, what);
@@ -234,7 +250,7 @@ pub(crate) fn all_is_well(place: &Place, tasks: u64, what: &str) {
         place.run(&["task", "list"]).stdout
     );
     let journal = forkhestra::journal::Journal::open(&place.work("")).unwrap();
-    for task in journal.tasks().unwrap() {
+    for task in journal.tasks().all().unwrap() {
         let at = |id: &String| order.iter().position(|other| other == id);
         assert!(task.after.iter().all(|earlier| at(earlier) < at(&task.id)), "{order:?} ({what})");
     }

@@ -43,9 +43,9 @@ fn a_unit_travels_as_a_file_and_comes_back_with_its_work_and_its_run() {
     let ran = place.run(&["task", "sync", &done]);
     assert_eq!(ran.code(0).stdout, "unit 9-1-1 is done\n");
     let hub = Hub::at(&place.work(".forkhestra/hub.git"));
-    let found = hub.unit("9-1-1").unwrap().unwrap();
+    let found = hub.units().get("9-1-1").unwrap().unwrap();
     assert_eq!((found.record.stage, found.record.exit), (UnitStage::Done, Some(0)));
-    assert!(hub.kept_run(&found).unwrap().1.contains("runFinished"));
+    assert!(hub.kept().run(&found).unwrap().1.contains("runFinished"));
     assert_eq!(place.run(&["task", "sync", &done]).code(0).stdout, "unit 9-1-1 has nothing new\n");
     let ran = place.run(&["work", "--bundle", &done, "--out", &path(&place, "there/more.bundle")]);
     assert!(ran.code(69).words().contains("it has a result, not a unit to work on"), "{}", ran.stderr);
@@ -86,10 +86,10 @@ fn a_file_that_comes_back_after_another_worker_has_claimed_the_unit_is_refused()
     let unit = path(&place, "there/unit.bundle");
     place.run(&["task", "bundle", "9-1-1", "--out", &unit]).code(0);
     work_there(&place);
-    assert!(Hub::at(&place.work(".forkhestra/hub.git")).claim("9-1-1", "another").unwrap().is_some());
+    assert!(Hub::at(&place.work(".forkhestra/hub.git")).units().claim("9-1-1", "another").unwrap().is_some());
     let ran = place.run(&["task", "sync", &path(&place, "there/done.bundle")]);
     assert!(ran.code(1).stdout.contains("another worker has claimed unit 9-1-1"), "{}", ran.stdout);
-    let found = Hub::at(&place.work(".forkhestra/hub.git")).unit("9-1-1").unwrap().unwrap();
+    let found = Hub::at(&place.work(".forkhestra/hub.git")).units().get("9-1-1").unwrap().unwrap();
     assert_eq!(found.record.stage, UnitStage::Claimed);
 }
 
@@ -122,8 +122,8 @@ fn work_on_a_file_that_was_written_again_begins_with_the_newer_one() {
     place.agent("worker", "sh echo more >> file-1.txt\nsh echo FORKHESTRA_COMPLETE");
     // Meanwhile, the batch has offered the unit again.
     let hub = Hub::at(&place.work(".forkhestra/hub.git"));
-    assert!(hub.claim("9-1-1", "lost").unwrap().is_some());
-    hub.queue_again("9-1-1", &[]).unwrap();
+    assert!(hub.units().claim("9-1-1", "lost").unwrap().is_some());
+    hub.kept().queue_again("9-1-1", &[]).unwrap();
     place.run(&["task", "bundle", "9-1-1", "--out", &unit]).code(0);
     place.run(&["work", "--bundle", &unit, "--out", &done]).code(0);
     assert_eq!(place.run(&["task", "sync", &done]).code(0).stdout, "unit 9-1-1 is done\n");

@@ -25,9 +25,9 @@ fn with_unit_of(command: &str) -> Place {
     place.agent("worker", "marker");
     place.run(&["task", "run", "-j", "1"]).code(1);
     let made = Hub::existing(&place.path("project")).unwrap();
-    let bundle = made.bundle("1-1-1").unwrap();
+    let bundle = made.units().bundle("1-1-1").unwrap();
     let bundle = Bundle { unit: "9-1-1".into(), workspace: "9-1".into(), ..bundle };
-    assert!(made.queue(&bundle).unwrap());
+    assert!(made.units().queue(&bundle).unwrap());
     let (up, go) = (place.path("tmp/up"), place.path("tmp/go"));
     let works = format!(
         "sh echo $FORKHESTRA_ITERATION >> file-1.txt\n\
@@ -51,7 +51,7 @@ fn a_unit_is_continued_elsewhere_from_its_last_checkpoint() {
     let (here, there) = (place.path("here").display().to_string(), place.path("there").display().to_string());
     let run = place.start(&worker(&made, &here));
     place.wait_for(&place.path("tmp/up"));
-    let unit = || Hub::at(&place.work(".forkhestra/hub.git")).unit("9-1-1").unwrap().unwrap();
+    let unit = || Hub::at(&place.work(".forkhestra/hub.git")).units().get("9-1-1").unwrap().unwrap();
     assert_eq!((unit().record.stage, unit().record.fence), (UnitStage::Checkpoint, 1));
     assert_eq!(hub(&place, &["show", "refs/forkhestra/units/9-1-1^2:file-1.txt"]), "1\n2");
     assert_eq!(run.end_by("KILL").code, None);
@@ -81,7 +81,7 @@ fn a_worker_whose_unit_was_claimed_by_another_one_ends_after_its_attempt() {
     let here = place.path("here").display().to_string();
     let run = place.start(&worker(&made, &here));
     place.wait_for(&place.path("tmp/up"));
-    assert!(Hub::at(&place.work(".forkhestra/hub.git")).claim("9-1-1", "another").unwrap().is_some());
+    assert!(Hub::at(&place.work(".forkhestra/hub.git")).units().claim("9-1-1", "another").unwrap().is_some());
     fs::write(place.path("tmp/go"), "").unwrap();
     let ran = run.end();
     assert_eq!(ran.code, Some(75), "{}", ran.stderr);

@@ -175,9 +175,9 @@ fn no_event_is_taken_back(place: &Place, what: &str) {
 /// The journal has of each unit whose result was taken all that its run has reported.
 fn all_events_have_arrived(place: &Place, what: &str) {
     let (made, journal) = (Hub::at(&place.work(".forkhestra/hub.git")), Journal::open(&place.work("")).unwrap());
-    let batches = journal.runs().unwrap().into_iter().filter(|row| row.kind == RunKind::Batch);
+    let batches = journal.runs().all().unwrap().into_iter().filter(|row| row.kind == RunKind::Batch);
     let mut runs = HashMap::new();
-    for event in batches.flat_map(|row| journal.events(row.id).unwrap()) {
+    for event in batches.flat_map(|row| journal.events().of(row.id).unwrap()) {
         match event.event {
             EventKind::Batch { event: BatchEvent::UnitStarted { unit, run, .. } } => {
                 runs.insert(unit, (run, false));
@@ -189,9 +189,9 @@ fn all_events_have_arrived(place: &Place, what: &str) {
         }
     }
     for (unit, (run, _)) in runs.into_iter().filter(|(_, (_, is_taken))| *is_taken) {
-        let found = made.unit(&unit).unwrap().unwrap();
-        let reported = made.kept_run(&found).map_or(0, |(_, events)| events.lines().count());
-        assert_eq!(journal.events(run).unwrap().len(), reported, "unit {unit}, run {run} ({what})");
+        let found = made.units().get(&unit).unwrap().unwrap();
+        let reported = made.kept().run(&found).map_or(0, |(_, events)| events.lines().count());
+        assert_eq!(journal.events().of(run).unwrap().len(), reported, "unit {unit}, run {run} ({what})");
     }
 }
 

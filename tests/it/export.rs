@@ -118,7 +118,7 @@ fn the_jobs_of_an_exported_workflow_do_every_unit_once_even_if_one_is_killed_and
     place.wait_for(&up);
     let workspace = fs::read_to_string(&up).unwrap();
     let unit = format!("{}-1", workspace.trim().rsplit('/').next().unwrap());
-    let found = Hub::at(&place.work(".forkhestra/hub.git")).unit(&unit).unwrap().unwrap();
+    let found = Hub::at(&place.work(".forkhestra/hub.git")).units().get(&unit).unwrap().unwrap();
     let index = workers.iter().position(|worker| found.is_claimed_by(&format!("github-77-{worker}"))).unwrap();
     jobs[index].kill().unwrap();
     assert!(!jobs[index].wait().unwrap().success());

@@ -18,18 +18,18 @@ fn exactly_one_of_eight_workers_gets_a_unit_and_a_late_one_changes_nothing() {
     let place = place(1, WRITES, "ls file-*.txt > /dev/null");
     place.run(&["task", "run", "-j", "1"]).code(0);
     let hub = Hub::existing(&place.path("project")).unwrap();
-    let first = hub.bundle("1-1-1").unwrap();
+    let first = hub.units().bundle("1-1-1").unwrap();
     let (rounds, _) = scenarios("FORKHESTRA_RACES", ROUNDS);
     for round in 0..rounds {
         let unit = format!("race-{round}");
-        assert!(hub.queue(&Bundle { unit: unit.clone(), ..first.clone() }).unwrap());
+        assert!(hub.units().queue(&Bundle { unit: unit.clone(), ..first.clone() }).unwrap());
         let other = Bundle { unit: unit.clone(), base: first.start.clone() + "0", ..first.clone() };
-        assert!(!hub.queue(&other).unwrap(), "the same name twice");
+        assert!(!hub.units().queue(&other).unwrap(), "the same name twice");
         let start = Barrier::new(WORKERS);
         let claims: Vec<_> = thread::scope(|scope| {
             let claim = |worker: usize| {
                 start.wait();
-                hub.claim(&unit, &worker.to_string()).unwrap()
+                hub.units().claim(&unit, &worker.to_string()).unwrap()
             };
             let workers: Vec<_> = (0..WORKERS).map(|worker| scope.spawn(move || claim(worker))).collect();
             workers.into_iter().filter_map(|worker| worker.join().unwrap()).collect()
@@ -41,13 +41,15 @@ fn exactly_one_of_eight_workers_gets_a_unit_and_a_late_one_changes_nothing() {
         let mut winners = 0;
         for mut claim in claims {
             winners += usize::from(
-                hub.hand_over(&mut claim, KeptUnit { work: &first.base, run: None, error: None }, Some(0)).unwrap(),
+                hub.kept()
+                    .hand_over(&mut claim, KeptUnit { work: &first.base, run: None, error: None }, Some(0))
+                    .unwrap(),
             );
         }
         assert_eq!(winners, 1, "unit {unit}");
-        let found = hub.unit(&unit).unwrap().unwrap();
+        let found = hub.units().get(&unit).unwrap().unwrap();
         assert_eq!((found.record.stage, found.record.exit), (UnitStage::Done, Some(0)));
-        assert_eq!(hub.claim(&unit, "late").unwrap(), None);
+        assert_eq!(hub.units().claim(&unit, "late").unwrap(), None);
     }
 }
 
@@ -57,13 +59,13 @@ fn a_worker_whose_change_was_taken_without_an_answer_keeps_its_claim() {
     let place = place(1, WRITES, "ls file-*.txt > /dev/null");
     place.run(&["task", "run", "-j", "1"]).code(0);
     let hub = Hub::existing(&place.path("project")).unwrap();
-    let first = hub.bundle("1-1-1").unwrap();
-    assert!(hub.queue(&Bundle { unit: "9-1-1".into(), ..first.clone() }).unwrap());
-    let mut claim = hub.claim("9-1-1", "me").unwrap().unwrap();
+    let first = hub.units().bundle("1-1-1").unwrap();
+    assert!(hub.units().queue(&Bundle { unit: "9-1-1".into(), ..first.clone() }).unwrap());
+    let mut claim = hub.units().claim("9-1-1", "me").unwrap().unwrap();
     let kept = KeptUnit { work: &first.base, run: None, error: None };
-    assert!(hub.hand_over(&mut claim.clone(), kept, None).unwrap());
-    assert!(hub.hand_over(&mut claim.clone(), kept, Some(0)).unwrap(), "after a checkpoint");
-    assert!(hub.hand_over(&mut claim, kept, Some(0)).unwrap(), "after the result");
+    assert!(hub.kept().hand_over(&mut claim.clone(), kept, None).unwrap());
+    assert!(hub.kept().hand_over(&mut claim.clone(), kept, Some(0)).unwrap(), "after a checkpoint");
+    assert!(hub.kept().hand_over(&mut claim, kept, Some(0)).unwrap(), "after the result");
     let log = crate::batch::hub(&place, &["log", "--first-parent", "--format=%s", "refs/forkhestra/units/9-1-1"]);
     assert_eq!(log.lines().filter(|line| line.contains("done")).count(), 1, "{log}");
 }

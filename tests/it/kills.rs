@@ -84,7 +84,7 @@ fn ends(child: &mut Child, what: &str) {
 /// Fails if a step was started again after the journal had it as complete.
 pub(super) fn no_step_twice(place: &Place, what: &str) {
     let journal = forkhestra::journal::Journal::open(&place.work("")).unwrap();
-    for row in journal.runs().unwrap() {
+    for row in journal.runs().all().unwrap() {
         let mut complete = BTreeSet::new();
         for event in place.events(row.id) {
             let (kind, at) = (&event["event"]["type"], &event["event"]["at"]["step"]);

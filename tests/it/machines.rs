@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 
 /// The last commit of the unit `9-1-1` in the place's hub.
 fn stage(place: &Place) -> (UnitStage, u32) {
-    let unit = Hub::at(&place.work(".forkhestra/hub.git")).unit("9-1-1").unwrap().unwrap();
+    let unit = Hub::at(&place.work(".forkhestra/hub.git")).units().get("9-1-1").unwrap().unwrap();
     (unit.record.stage, unit.record.fence)
 }
 
@@ -82,7 +82,7 @@ fn a_worker_by_url_that_was_superseded_ends_after_its_attempt() {
     let url = format!("file://{}", place.work(".forkhestra/hub.git").display());
     let run = place.start(&worker(&url));
     place.wait_for(&place.path("tmp/up"));
-    assert!(Hub::at(&place.work(".forkhestra/hub.git")).claim("9-1-1", "another").unwrap().is_some());
+    assert!(Hub::at(&place.work(".forkhestra/hub.git")).units().claim("9-1-1", "another").unwrap().is_some());
     fs::write(place.path("tmp/go"), "").unwrap();
     let ran = run.end();
     assert_eq!(ran.code, Some(75), "{}", ran.stderr);
@@ -148,11 +148,11 @@ fn a_worker_plans_with_the_config_of_the_commit_even_if_the_batch_had_another_on
     let place = with_unit();
     fs::write(place.path("tmp/go"), "").unwrap();
     let made = Hub::at(&place.work(".forkhestra/hub.git"));
-    let mut bundle = made.bundle("9-1-1").unwrap();
+    let mut bundle = made.units().bundle("9-1-1").unwrap();
     let plan = bundle.plan.as_mut().unwrap();
     (plan.config, plan.outline.marker) = (Some("another".into()), "FINISHED".into());
     (bundle.unit, bundle.workspace) = ("9-2-1".into(), "9-2".into());
-    assert!(made.queue(&bundle).unwrap());
+    assert!(made.units().queue(&bundle).unwrap());
     let url = format!("file://{}", place.work(".forkhestra/hub.git").display());
     place.run(&["work", "--hub", &url, "--unit", "9-2-1"]).code(0);
 }
@@ -163,17 +163,17 @@ pub(crate) fn with_units(count: u32) -> Place {
     fs::write(place.path("tmp/go"), "").unwrap();
     place.agent("worker", "sh echo $FORKHESTRA_WORKSPACE >> file-1.txt\nsh echo FORKHESTRA_COMPLETE");
     let made = Hub::at(&place.work(".forkhestra/hub.git"));
-    let bundle = made.bundle("9-1-1").unwrap();
+    let bundle = made.units().bundle("9-1-1").unwrap();
     for number in 2..=count {
         let (unit, workspace) = (format!("9-{number}-1"), format!("9-{number}"));
-        assert!(made.queue(&Bundle { unit, workspace, ..bundle.clone() }).unwrap());
+        assert!(made.units().queue(&Bundle { unit, workspace, ..bundle.clone() }).unwrap());
     }
     place
 }
 
 /// The names of the units of batch 9 with what the hub says about each.
 pub(crate) fn stages(place: &Place) -> Vec<(String, UnitStage)> {
-    let units = Hub::at(&place.work(".forkhestra/hub.git")).units().unwrap();
+    let units = Hub::at(&place.work(".forkhestra/hub.git")).units().all().unwrap();
     let of_nine = units.into_iter().filter(|(name, _)| name.starts_with("9-"));
     of_nine.map(|(name, found)| (name, found.record.stage)).collect()
 }
@@ -203,8 +203,8 @@ fn next_all_works_until_no_unit_is_waiting_and_a_refused_unit_ends_it() {
     assert!(stages(&place).iter().all(|(_, stage)| *stage == UnitStage::Done));
     let made = Hub::at(&place.work(".forkhestra/hub.git"));
     for unit in ["9-8-1", "9-9-1"] {
-        let bundle = Bundle { unit: unit.into(), chain: Some("none".into()), ..made.bundle("9-1-1").unwrap() };
-        assert!(made.queue(&bundle).unwrap());
+        let bundle = Bundle { unit: unit.into(), chain: Some("none".into()), ..made.units().bundle("9-1-1").unwrap() };
+        assert!(made.units().queue(&bundle).unwrap());
     }
     for (more, left) in [("--all", 1), ("--wait", 0)] {
         place.run(&["work", "--hub", &url, "--next", more]).code(2);
@@ -218,15 +218,16 @@ fn next_all_waits_for_the_next_unit_while_a_batch_is_running() {
     let mut place = with_units(2);
     place.set("FORKHESTRA_TEST_NEXT_MS", "100");
     let made = Hub::at(&place.work(".forkhestra/hub.git"));
-    let last = Bundle { unit: "9-8-1".into(), workspace: "9-8".into(), ..made.bundle("9-1-1").unwrap() };
+    let last = Bundle { unit: "9-8-1".into(), workspace: "9-8".into(), ..made.units().bundle("9-1-1").unwrap() };
     // The mark of a batch that was killed does not stay.
-    std::mem::forget(made.open_batch(8).unwrap());
-    let open = made.open_batch(9).unwrap();
+    std::mem::forget(made.batches().open(8).unwrap());
+    let open = made.batches().open(9).unwrap();
     let url = format!("file://{}", made.path().display());
     let run = place.start(&["work", "--next", "--all", "--hub", &url]);
-    let is_done = |unit: &str| made.unit(unit).unwrap().is_some_and(|found| found.record.stage == UnitStage::Done);
+    let is_done =
+        |unit: &str| made.units().get(unit).unwrap().is_some_and(|found| found.record.stage == UnitStage::Done);
     place.until(|| is_done("9-2-1"));
-    assert!(made.queue(&last).unwrap());
+    assert!(made.units().queue(&last).unwrap());
     place.until(|| is_done("9-8-1"));
     drop(open);
     let ran = run.end();
@@ -267,12 +268,12 @@ fn the_hub_has_the_whole_run_of_a_unit_and_why_one_was_refused() {
     let url = format!("file://{}", place.work(".forkhestra/hub.git").display());
     place.run(&worker(&url)).code(0);
     let made = Hub::at(&place.work(".forkhestra/hub.git"));
-    let (_, events) = made.kept_run(&made.unit("9-1-1").unwrap().unwrap()).unwrap();
+    let (_, events) = made.kept().run(&made.units().get("9-1-1").unwrap().unwrap()).unwrap();
     assert!(events.lines().last().unwrap().contains("runFinished"), "{events}");
-    let bundle = Bundle { unit: "9-2-1".into(), chain: Some("none".into()), ..made.bundle("9-1-1").unwrap() };
-    assert!(made.queue(&bundle).unwrap());
+    let bundle = Bundle { unit: "9-2-1".into(), chain: Some("none".into()), ..made.units().bundle("9-1-1").unwrap() };
+    assert!(made.units().queue(&bundle).unwrap());
     place.run(&["work", "--hub", &url, "--next"]).code(2);
-    let error = made.error_of(&made.unit("9-2-1").unwrap().unwrap()).unwrap();
+    let error = made.kept().error(&made.units().get("9-2-1").unwrap().unwrap()).unwrap();
     assert!(error.contains("`none`"), "{error}");
 }
 
@@ -309,8 +310,8 @@ fn a_worker_that_comes_back_takes_what_another_one_has_done_since() {
 fn a_unit_of_another_version_is_refused_with_both_versions_and_left_by_next() {
     let place = with_unit();
     let made = Hub::at(&place.work(".forkhestra/hub.git"));
-    let bundle = Bundle { forkhestra: "99.0.0".into(), unit: "9-2-1".into(), ..made.bundle("9-1-1").unwrap() };
-    assert!(made.queue(&bundle).unwrap());
+    let bundle = Bundle { forkhestra: "99.0.0".into(), unit: "9-2-1".into(), ..made.units().bundle("9-1-1").unwrap() };
+    assert!(made.units().queue(&bundle).unwrap());
     fs::write(place.path("tmp/go"), "").unwrap();
     let hub = made.path().display().to_string();
     place.run(&["work", "--next", "--hub", &hub]).code(0);
@@ -320,9 +321,9 @@ fn a_unit_of_another_version_is_refused_with_both_versions_and_left_by_next() {
     let ran = place.run(&["work", "--unit", "9-2-1", "--hub", &hub]);
     let words = format!("unit 9-2-1 was made by forkhestra 99.0.0, and this is {}", env!("CARGO_PKG_VERSION"));
     assert!(ran.code(2).stderr.contains(&words), "{}", ran.stderr);
-    let unit = made.unit("9-2-1").unwrap().unwrap();
+    let unit = made.units().get("9-2-1").unwrap().unwrap();
     assert_eq!((unit.record.stage, unit.record.exit), (UnitStage::Done, Some(2)));
-    assert!(made.error_of(&unit).unwrap().contains(&words));
+    assert!(made.kept().error(&unit).unwrap().contains(&words));
 }
 
 #[test]
@@ -341,8 +342,9 @@ fn work_next_leaves_units_that_need_what_this_machine_lacks_and_a_worker_with_th
         ("9-2-1", needs(&["sh", "no-such-program"], &["HOME", "NO_SUCH"], &[])),
         ("9-3-1", needs(&["sh"], &[], &["gpu"])),
     ] {
-        let bundle = Bundle { needs, unit: unit.into(), workspace: unit.into(), ..made.bundle("9-1-1").unwrap() };
-        assert!(made.queue(&bundle).unwrap());
+        let bundle =
+            Bundle { needs, unit: unit.into(), workspace: unit.into(), ..made.units().bundle("9-1-1").unwrap() };
+        assert!(made.units().queue(&bundle).unwrap());
     }
     let ran = place.run(&["work", "--next", "--hub", &hub]);
     assert_eq!(
@@ -360,7 +362,7 @@ fn work_next_leaves_units_that_need_what_this_machine_lacks_and_a_worker_with_th
       help: install the program or set the variable where the worker starts, or
             start workers elsewhere
     ");
-    let unit = made.unit("9-2-1").unwrap().unwrap();
+    let unit = made.units().get("9-2-1").unwrap().unwrap();
     assert_eq!((unit.record.stage, unit.record.exit), (UnitStage::Done, Some(2)));
 }
 
@@ -370,7 +372,7 @@ fn a_worker_leaves_a_workspace_alone_that_another_process_has_locked() {
     place.agent("worker", "sh basename $FORKHESTRA_WORKSPACE > file-1.txt\nsh echo FORKHESTRA_COMPLETE");
     let made = Hub::at(&place.work(".forkhestra/hub.git"));
     let folder = place.path("there");
-    let workspace = Workspace::of(&made.bundle("9-1-1").unwrap(), &folder);
+    let workspace = Workspace::of(&made.units().bundle("9-1-1").unwrap(), &folder);
     let lock = workspace.lock().unwrap().unwrap();
     assert!(workspace.lock().unwrap().is_none());
     let (hub_path, folder) = (made.path().display().to_string(), folder.display().to_string());
@@ -379,11 +381,11 @@ fn a_worker_leaves_a_workspace_alone_that_another_process_has_locked() {
     assert_eq!(cache.permissions().mode() & 0o777, 0o700, "nobody else reads it");
     assert_eq!(hub(&place, &["show", "refs/forkhestra/units/9-1-1^2:file-1.txt"]), "9-1@1");
     // That of the worker is gone, with its lock.
-    made.remove_workspace(&workspace);
+    made.workspaces().remove(&workspace);
     drop(lock);
     let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left, ["9-1.lock"]);
-    made.remove_workspace(&workspace);
+    made.workspaces().remove(&workspace);
     assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
 }
 
@@ -419,17 +421,17 @@ fn workspace_needs_are_checked_before_a_batch_on_this_machine_begins() {
 fn work_next_wait_does_one_unit_after_the_other_and_ends_at_ctrl_c() {
     let place = with_unit();
     let made = Hub::at(&place.work(".forkhestra/hub.git"));
-    let bundle = Bundle { unit: "9-2-1".into(), workspace: "9-2".into(), ..made.bundle("9-1-1").unwrap() };
-    assert!(made.queue(&bundle).unwrap());
+    let bundle = Bundle { unit: "9-2-1".into(), workspace: "9-2".into(), ..made.units().bundle("9-1-1").unwrap() };
+    assert!(made.units().queue(&bundle).unwrap());
     let hub = made.path().display().to_string();
     let run = place.start(&["work", "--next", "--wait", "--hub", &hub]);
     place.wait_for(&place.path("tmp/up"));
     fs::remove_file(place.path("tmp/up")).unwrap();
     fs::write(place.path("tmp/go"), "").unwrap();
     place.wait_for(&place.path("tmp/up"));
-    while made.unit("9-2-1").unwrap().unwrap().record.stage != UnitStage::Done {
+    while made.units().get("9-2-1").unwrap().unwrap().record.stage != UnitStage::Done {
         std::thread::yield_now();
     }
     assert_eq!(run.end_by("INT").code, Some(130));
-    assert_eq!(made.unit("9-1-1").unwrap().unwrap().record.exit, Some(0));
+    assert_eq!(made.units().get("9-1-1").unwrap().unwrap().record.exit, Some(0));
 }

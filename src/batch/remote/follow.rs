@@ -139,11 +139,11 @@ impl Followed {
         if let Some(end) = self.look()?.filter(|(exit, _)| exit.is_some()) {
             return Ok(Some(end));
         }
-        let found = self.hub.unit(&name).map_err(|error| error.to_string())?;
+        let found = self.hub.units().get(&name).map_err(|error| error.to_string())?;
         let is_new = found.is_some_and(|found| found.record == crate::unit::UnitRecord::queued());
         // Without a list, a worker that has claimed it may still be at work.
         if !is_new && (self.is_concluded || is_listed.is_some()) {
-            self.hub.queue_again(&name, &self.unit.limits).map_err(|error| error.to_string())?;
+            self.hub.kept().queue_again(&name, &self.unit.limits).map_err(|error| error.to_string())?;
             self.is_concluded = false;
             self.report(NewsKind::Offered);
         }
@@ -154,11 +154,13 @@ impl Followed {
 
     /// Reports what has changed. Returns the end of the worker if it has handed the unit over.
     fn look(&mut self) -> Result<Option<Ended>, String> {
-        let now = self.hub.last_commit(&self.unit.name);
+        let now = self.hub.units().last_commit(&self.unit.name);
         if now.is_none() || now == self.commit {
             return Ok(None);
         }
-        let Some(found) = self.hub.unit(&self.unit.name).map_err(|error| error.to_string())? else { return Ok(None) };
+        let Some(found) = self.hub.units().get(&self.unit.name).map_err(|error| error.to_string())? else {
+            return Ok(None);
+        };
         let is_claimed = found.record.stage != UnitStage::Queued && found.record.fence > self.fence;
         self.fence = self.fence.max(found.record.fence);
         // One that was claimed before this lane began may be queued again.
@@ -169,23 +171,23 @@ impl Followed {
         // Now all of it is reported.
         self.commit = Some(found.commit.clone());
         Ok(match found.record.stage {
-            UnitStage::Done => Some((found.record.exit, self.hub.error_of(&found).unwrap_or_default())),
+            UnitStage::Done => Some((found.record.exit, self.hub.kept().error(&found).unwrap_or_default())),
             UnitStage::Checkpoint if self.is_concluded => Some((None, String::new())),
             _ => None,
         })
     }
 
     fn report_events(&mut self, found: &FoundUnit) -> Result<(), HubError> {
-        let Some((_, events)) = self.hub.kept_run(found) else { return Ok(()) };
+        let Some((_, events)) = self.hub.kept().run(found) else { return Ok(()) };
         // What is no event was written by a newer version.
         let events = events.lines().filter_map(|line| serde_json::from_str::<Event>(line).ok());
         let new: Vec<Event> = events.filter(|event| event.seq > self.seq).collect();
         let ended = new.iter().filter(|event| matches!(event.event, EventKind::AttemptFinished { .. })).count();
-        let folder = |run: i64| self.hub.staging(&self.unit.name).join(".forkhestra/runs").join(run.to_string());
+        let folder = |run: i64| self.hub.kept().staging(&self.unit.name).join(".forkhestra/runs").join(run.to_string());
         if let Some(first) = new.first().filter(|_| ended > ONE_BY_ONE) {
             let to = folder(first.run);
-            self.hub.make_folder(&to)?;
-            self.hub.restore_attempts(&self.unit.name, found, &to)?;
+            self.hub.kept().make_folder(&to)?;
+            self.hub.kept().restore_attempts(&self.unit.name, found, &to)?;
         }
         for event in new {
             self.is_concluded = matches!(event.event, EventKind::RunFinished { .. });
@@ -193,7 +195,7 @@ impl Followed {
                 && ended <= ONE_BY_ONE
             {
                 let step = format!("{}-{}", at.step, at.name);
-                self.hub.restore_attempt(found, (&step, at.attempt), &folder(event.run))?;
+                self.hub.kept().restore_attempt(found, (&step, at.attempt), &folder(event.run))?;
             }
             self.seq = event.seq;
             self.report(NewsKind::Event(Box::new(event)));

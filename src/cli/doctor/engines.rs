@@ -8,6 +8,7 @@ use crate::cli::doctor::finding;
 use crate::cli::run::execute::event_queue;
 use crate::cli::task::batch::engine_of;
 use crate::cli::work::open_hub;
+use crate::hub::refuses_a_second_change;
 use crate::report::{DoctorFinding, Health};
 use crate::source::{Place, Source, counted};
 use crate::world::World;
@@ -78,7 +79,7 @@ pub(super) fn hub(world: &World, hub: &str) -> DoctorFinding {
 }
 
 fn is_missing(world: &World, hub: &str) -> bool {
-    !crate::hub::Hub::is_url(hub) && !world.cwd().join(hub).join("HEAD").is_file()
+    !crate::hub::is_hub_url(hub) && !world.cwd().join(hub).join("HEAD").is_file()
 }
 
 fn hub_words(world: &World, hub: &str) -> (Health, String) {
@@ -87,7 +88,7 @@ fn hub_words(world: &World, hub: &str) -> (Health, String) {
     }
     let random = world.token().unwrap_or_default();
     let begun = world.now();
-    match open_hub(world, hub).map(|opened| opened.refuses_a_second_change(&random)) {
+    match open_hub(world, hub).map(|opened| refuses_a_second_change(&opened, &random)) {
         Ok(Ok(true)) => {
             let time = begun.elapsed().as_millis();
             (

@@ -4,11 +4,12 @@ pub(super) mod backends;
 pub(super) mod engines;
 pub(super) mod templates;
 
-use crate::cli::args::{Common, DoctorArgs};
+use crate::cli::args::DoctorArgs;
 use crate::cli::config::{Project, project};
 use crate::cli::doctor::backends::clis;
 use crate::cli::doctor::engines::{engines, hub};
 use crate::cli::doctor::templates::templates;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::execute::event_queue;
 use crate::cli::trust::{distrusted, outside_the_sandbox};

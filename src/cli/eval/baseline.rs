@@ -25,7 +25,7 @@ pub(super) fn of_run(
     let refused = |why: String| vec![Diagnostic::error("eval/baseline", why).help("`forkhestra runs` lists all runs")];
     let broken = |error| vec![broken_journal(&error)];
     let journal = Journal::existing(&project.root).map_err(broken)?;
-    let events = journal.map(|journal| journal.events(run)).transpose().map_err(broken)?.unwrap_or_default();
+    let events = journal.map(|journal| journal.events().of(run)).transpose().map_err(broken)?.unwrap_or_default();
     if events.is_empty() {
         return Err(refused(format!("there is no run {run} to compare with")));
     }

@@ -1,7 +1,7 @@
 //! `eval compare`: several evaluations side by side.
 
 use super::ledger_of;
-use crate::cli::args::Common;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, answer, broken_journal};
 use crate::cli::runs::history::{journal, meant};
 use crate::engine::{CaseFacts, ColumnFacts, EvalEvent, EvalFacts, EvalLedger, EventKind, USUAL_LEVEL};
@@ -21,7 +21,7 @@ pub(super) fn compare(world: &World, common: &Common, runs: &[i64], json: bool) 
             return Err(refused(format!("run {run} is named twice")).into());
         }
         let (row, _) = meant(&journal, Some(*run), |_, _| true, "yet")?;
-        let events = journal.events(row.id).map_err(|error| broken_journal(&error))?;
+        let events = journal.events().of(row.id).map_err(|error| broken_journal(&error))?;
         let ledger = ledger_of(&events).ok_or_else(|| refused(format!("run {run} is not an evaluation")))?;
         ledgers.push((*run, ledger));
     }

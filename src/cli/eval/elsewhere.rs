@@ -9,7 +9,7 @@ use crate::cli::task::batch::{WorkspacePlan, engine_of, repository_of};
 use crate::context::Repository;
 use crate::engine::EvalOptions;
 use crate::eval::matrix_refused;
-use crate::hub::Hub;
+use crate::hub::{Hub, UserTree};
 use crate::source::Diagnostic;
 use crate::unit::{BUNDLE_FORMAT, Bundle, BundledPlan, BundledSlice};
 use crate::world::World;
@@ -83,7 +83,7 @@ impl Elsewhere {
         let folder = repository.below(&project.root);
         hub.adopt_settings(&repository, &workspaces.ignored(&folder))?;
         hub.import(&repository, &head)?;
-        let start = hub.snapshot(&repository, &head)?;
+        let start = UserTree(&repository).snapshot(&hub, &head)?;
         not_in_snapshot(&hub, &start, &folder, &slice)?;
         let limits = ready.settings.limits.clone();
         let mut overrides = ready.overrides.clone();

@@ -2,8 +2,8 @@
 
 use super::ReadyEval;
 use super::elsewhere::Elsewhere;
-use crate::cli::args::Common;
 use crate::cli::config::Project;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, answer};
 use crate::cli::run::execute::{event_queue, exit_of, resume_line};
 use crate::cli::run::output::{Output, run_hooks};
@@ -58,7 +58,7 @@ pub(super) fn perform(
             overrides: &ready.overrides,
             outline: &ready.outline,
             limits,
-            attempts: journal.highest_attempts(run),
+            attempts: journal.files().highest_attempts(run),
             journal: &journal,
             run,
             events,
@@ -82,7 +82,7 @@ pub(super) fn perform(
             let exit = exit_of(outcome);
             let hooks = context.executor_plan(0, "?").map_or_else(|_| Vec::new(), |plan| plan.hooks);
             let why = reason(outcome, &summary.totals, &ready.outline);
-            let folder = world.relative(&journal.run_folder(run));
+            let folder = world.relative(&journal.files().run_folder(run));
             let facts = SummaryFacts {
                 exit: Some(exit.code()),
                 reason: Some(&why),

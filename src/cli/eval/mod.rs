@@ -10,11 +10,10 @@ mod show;
 mod slice;
 pub(super) mod tree;
 
-use crate::cli::args::Common;
 use crate::cli::config::{Project, project, shell};
 use crate::cli::eval::args::{EvalArgs, EvalImproveArgs, EvalMeasureArgs, EvalRunArgs, EvalVerb};
 use crate::cli::eval::execute::perform;
-use crate::cli::options::OutputArgs;
+use crate::cli::options::{Common, OutputArgs};
 use crate::cli::people::no_run_by_a_judge;
 use crate::cli::respond::{Answered, answer};
 use crate::cli::run::execute::{lock, worker};

@@ -1,7 +1,7 @@
 //! `eval show`: the results of an evaluation again.
 
 use super::ledger_of;
-use crate::cli::args::Common;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, answer, broken_journal};
 use crate::cli::runs::history::{journal, meant};
 use crate::engine::{AnswerAttempt, EvalLedger, RunKind};
@@ -20,12 +20,12 @@ pub(super) fn show(world: &World, common: &Common, run: Option<i64>, prompt: boo
 fn shown(world: &World, common: &Common, run: Option<i64>, prompt: bool, json: bool) -> Result<String, Diagnostic> {
     let broken = |error| broken_journal(&error);
     let (_, journal) = journal(world, common)?;
-    let of = |run: i64| journal.events(run).map(|events| ledger_of(&events)).map_err(broken);
+    let of = |run: i64| journal.events().of(run).map(|events| ledger_of(&events)).map_err(broken);
     let found = if let Some(run) = run {
         let (row, _) = meant(&journal, Some(run), |_, _| true, "yet")?;
         of(row.id)?.map(|ledger| (row.id, ledger))
     } else {
-        let rows = journal.runs().map_err(broken)?.into_iter().filter(|row| row.kind == RunKind::Evaluation);
+        let rows = journal.runs().all().map_err(broken)?.into_iter().filter(|row| row.kind == RunKind::Evaluation);
         let mut found = None;
         for row in rows {
             found = of(row.id)?.map(|ledger| (row.id, ledger));
@@ -53,7 +53,8 @@ fn case_texts(world: &World, journal: &Journal, ledger: &EvalLedger) -> Result<C
     let mut texts = CaseTexts::default();
     for result in ledger.results.values().filter(|result| !result.pass) {
         let Some(AnswerAttempt { run, attempt }) = result.answer else { continue };
-        let said = journal.said(AnswerPlace { run, step: 1, attempt }).map_err(|error| broken_journal(&error))?;
+        let said =
+            journal.answers().said(AnswerPlace { run, step: 1, attempt }).map_err(|error| broken_journal(&error))?;
         let key = (result.generation, result.case.clone(), result.repetition);
         texts.outputs.extend(said.map(|said| (key, said)));
     }

@@ -2,8 +2,7 @@
 
 use super::args::EvalRunArgs;
 use super::{begin, options};
-use crate::cli::args::Common;
-use crate::cli::options::BoundOptions;
+use crate::cli::options::{BoundOptions, Common};
 use crate::cli::respond::{Answered, Stopped};
 use crate::engine::RunKind;
 use crate::eval::{SLICE_ANSWERS, SliceAnswer};
@@ -46,11 +45,13 @@ pub(in crate::cli) fn run_slice(
 /// Writes the answers of the last evaluation in a workspace next to its attempts, with which they travel.
 pub(in crate::cli) fn keep_answers(root: &Path) -> Result<(), Stopped> {
     let Some(journal) = Journal::existing(root)? else { return Ok(()) };
-    let Some(row) = journal.runs()?.into_iter().find(|row| row.kind == RunKind::Evaluation) else { return Ok(()) };
-    let answers = journal.answers_of(row.id)?.into_iter();
+    let Some(row) = journal.runs().all()?.into_iter().find(|row| row.kind == RunKind::Evaluation) else {
+        return Ok(());
+    };
+    let answers = journal.answers().of(row.id)?.into_iter();
     let lines = answers.filter_map(|(at, answer)| {
         serde_json::to_string(&SliceAnswer { step: at.step, attempt: at.attempt, answer }).ok()
     });
     let text: String = lines.map(|line| line + "\n").collect();
-    Ok(journal.write_in_run_folder(row.id, SLICE_ANSWERS, text.as_bytes())?)
+    Ok(journal.files().write_in_run_folder(row.id, SLICE_ANSWERS, text.as_bytes())?)
 }

@@ -4,9 +4,9 @@ pub(super) mod migrate;
 mod probe;
 
 use crate::chain::PROJECT_FILES;
-use crate::cli::args::Common;
 use crate::cli::config::{Project, project};
 use crate::cli::init::migrate::{Migrated, migrated, our_templates};
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, answer};
 use crate::plan::places;
 use crate::proc::{capture, find_outside};

@@ -3,7 +3,7 @@
 
 use super::protocol::{Tool, ToolAnswer, ToolBox};
 use crate::agent::{AttemptTool, tools_of};
-use crate::cli::verdict::{Attempt, attempt_of, record_in};
+use crate::cli::verdict::{CallingAttempt, attempt_of, record_in};
 use crate::source::{Diagnostic, counted};
 use crate::verdict::{Answer, Decision, Finding, ProposedTask, RecordedCall, Severity};
 use crate::world::World;
@@ -28,7 +28,7 @@ impl<'a> AttemptTools<'a> {
     /// # Errors
     /// Outside an attempt, or after its end.
     pub(super) fn new(world: &'a World) -> Result<Self, Diagnostic> {
-        let Attempt { caller, .. } = attempt_of(world, "mcp")?;
+        let CallingAttempt { caller, .. } = attempt_of(world, "mcp")?;
         Ok(Self { world, tools: tools_of(caller.role, caller.proposes) })
     }
 
@@ -159,7 +159,7 @@ struct GivenFinding {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Verdict {
+struct VerdictArguments {
     #[serde(default)]
     notes: String,
     #[serde(default)]
@@ -203,7 +203,7 @@ fn call_of(tool: AttemptTool, arguments: &Value) -> Result<RecordedCall, String>
         AttemptTool::Approve => decision(Decision::Approve, read(arguments)?),
         AttemptTool::Reject => decision(Decision::Reject, read(arguments)?),
         AttemptTool::Submit => {
-            let Verdict { notes, findings } = read(arguments)?;
+            let VerdictArguments { notes, findings } = read(arguments)?;
             if findings.is_empty() {
                 Ok(RecordedCall::decision(Decision::Submit, &notes))
             } else {
@@ -247,8 +247,8 @@ fn one_line(name: &str, text: &str) -> Result<String, String> {
     Ok(not_blank(name, text)?.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-fn decision(verdict: Decision, given: Verdict) -> Result<RecordedCall, String> {
-    let Verdict { notes, findings } = given;
+fn decision(verdict: Decision, given: VerdictArguments) -> Result<RecordedCall, String> {
+    let VerdictArguments { notes, findings } = given;
     if findings.len() > MOST_FINDINGS {
         return Err(format!("at most {MOST_FINDINGS} findings, the worst first"));
     }

@@ -4,8 +4,8 @@ mod attempt;
 mod project;
 mod protocol;
 
-use crate::cli::args::Common;
 use crate::cli::config::project;
+use crate::cli::options::Common;
 use crate::cli::people::only_people;
 use crate::cli::respond::Answered;
 use crate::cli::task::errors::only_a_human;

@@ -115,7 +115,7 @@ impl<'a> ProjectTools<'a> {
                 self.text(&["stop".into(), run.to_string()], "")
             }
             "task_add" => {
-                let NewTask { title, spec, after } = read(arguments)?;
+                let TaskArguments { title, spec, after } = read(arguments)?;
                 let mut words = vec!["task".to_string(), "add".into(), "--json".into()];
                 words.extend(spec.map(|spec| format!("--spec={spec}")));
                 words.extend(after.iter().map(|task| format!("--after={task}")));
@@ -152,7 +152,7 @@ impl<'a> ProjectTools<'a> {
     }
 
     /// Waits for the end of a run, but not longer than a client waits for a call.
-    fn wait(&self, asked: &Waiting) -> Result<String, String> {
+    fn wait(&self, asked: &WaitArguments) -> Result<String, String> {
         let run = asked.run.to_string();
         let most = LONGEST_CALL.saturating_sub(Duration::from_secs(5));
         let until = asked.seconds.map_or(most, |seconds| Duration::from_secs(seconds).min(most));
@@ -288,7 +288,7 @@ struct Numbered {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Waiting {
+struct WaitArguments {
     run: u32,
     #[serde(default)]
     seconds: Option<u64>,
@@ -296,7 +296,7 @@ struct Waiting {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct NewTask {
+struct TaskArguments {
     title: String,
     #[serde(default)]
     spec: Option<String>,

@@ -1,6 +1,7 @@
 //! The command line before clap: adds `run` where a chain is typed alone, and explains common mistakes.
 
-use crate::cli::args::{Common, RunArgs};
+use crate::cli::args::RunArgs;
+use crate::cli::options::Common;
 use crate::source::Diagnostic;
 use clap::{Args, Command};
 use std::ffi::{OsStr, OsString};

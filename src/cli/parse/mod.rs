@@ -9,7 +9,7 @@ use crate::cli::respond::Stopped;
 use crate::exit::Exit;
 use crate::world::World;
 use clap::error::ErrorKind;
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 use std::ffi::OsString;
 
 /// Reads the words after the program's name.
@@ -18,7 +18,16 @@ use std::ffi::OsString;
 /// For requests for help, which it prints, and for errors, which it reports: the exit code.
 pub(super) fn parse(world: &World, arguments: &[OsString]) -> Result<Cli, Exit> {
     let words = std::iter::once("forkhestra".into()).chain(arguments.iter().cloned());
-    Cli::try_parse_from(words).map_err(|error| not_parsed(world, &error, arguments))
+    let mut command = Cli::command();
+    let parsed = command
+        .try_get_matches_from_mut(words)
+        .and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command)));
+    parsed.map_err(|error| {
+        let exit = not_parsed(world, &error, arguments);
+        // The process ends now, which frees the tables of all commands sooner than piece by piece.
+        std::mem::forget(command);
+        exit
+    })
 }
 
 /// Prints help and versions to standard output with exit code 0, errors to standard error with 2.

@@ -1,7 +1,7 @@
 //! `--detach`: starts this program again in the background, and waits until its run has begun or it has given up.
 
-use crate::cli::args::{Common, Verb};
-use crate::cli::options::OutputArgs;
+use crate::cli::args::Verb;
+use crate::cli::options::{Common, OutputArgs};
 use crate::cli::people::no_run_by_a_judge;
 use crate::cli::respond::{Answered, Stopped, answer};
 use crate::cli::run::execute::{command_line, exit_of};

@@ -1,13 +1,13 @@
 //! Carries out a plan: the root, its lock, its journal, the run, the exit code.
 
-use crate::cli::args::Common;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, Stopped, broken_journal};
 use crate::cli::run::output::{Output, Over, close, run_hooks, verbosity};
 use crate::cli::run::sandbox::sandbox_fault;
 use crate::cli::run::survivors::end_last;
 use crate::cli::task::commit::{Committed, commit_task};
 use crate::cli::task::errors as task_errors;
-use crate::engine::{Pace, RunOutcome, Sig};
+use crate::engine::{Pace, RunOutcome, RunSummary, Sig};
 use crate::exit::Exit;
 use crate::journal::{BusyLock, Journal, JournalError, LockAttempt, NewRun, Refused, RunLock, Worker};
 use crate::plan::{Kind, Outline, Overrides, Plan, PlannedStep, Root, TaskFacts, outline};
@@ -100,7 +100,7 @@ pub(in crate::cli) fn start(
 
 /// Reports a task that was deleted or has changed its status since the plan was built.
 fn still_there(journal: &Journal, planned: &TaskFacts) -> Result<Option<Diagnostic>, JournalError> {
-    let now = journal.task(&planned.id)?;
+    let now = journal.tasks().get(&planned.id)?;
     Ok(match now {
         None => Some(task_errors::unknown(&planned.id, None)),
         Some(task) if task.status.name() != planned.status => {
@@ -142,10 +142,9 @@ pub(in crate::cli) fn perform(
     let ended = runtime.block_on(on_stage(world, common, (output, sinks), &mut run, begin));
     drop(awake);
     match ended {
-        Ok(ended) => {
+        Ok((ended, summary)) => {
             let exit = exit(&ended);
             let (task_status, commit) = task_is_over(world, common, &run);
-            let Ok(summary) = run.journal.summary(run.number) else { return Ok(exit) };
             let folder = relative_folder(world, &run);
             let resume = resume_line(world, common, run.root, run.number);
             let transcripts = folder.display().to_string();
@@ -183,7 +182,7 @@ pub(in crate::cli) fn perform(
 /// Returns the current status of a run's task, and the commit of its work if the config wants one.
 fn task_is_over(world: &World, common: &Common, run: &Run<'_>) -> (Option<&'static str>, Option<String>) {
     let Some(task) = &run.plan.task else { return (None, None) };
-    let status = run.journal.task(&task.id).ok().flatten().map(|task| task.status.name());
+    let status = run.journal.tasks().get(&task.id).ok().flatten().map(|task| task.status.name());
     if !run.plan.commits_tasks {
         return (status, None);
     }
@@ -306,17 +305,18 @@ fn busy_root(root: &Path, holder: &str) -> Diagnostic {
 
 /// The directory of the run's transcripts, relative to the current directory if it is below it.
 fn relative_folder(world: &World, run: &Run<'_>) -> PathBuf {
-    let folder = run.journal.run_folder(run.number);
+    let folder = run.journal.files().run_folder(run.number);
     folder.strip_prefix(world.cwd()).map_or(folder.clone(), PathBuf::from)
 }
 
+/// Drives a run, and shows it on the terminal. Returns how the run ended, and its summary.
 async fn on_stage(
     world: &World,
     common: &Common,
     (output, sinks): (&Output, Sinks),
     run: &mut Run<'_>,
     begin: RunStart,
-) -> Result<RunEnd, Failure> {
+) -> Result<(RunEnd, RunSummary), Failure> {
     let folder = relative_folder(world, run);
     let Run { plan, outline, root, journal, number, replan } = run;
     let (plan, root, number, replan) = (*plan, *root, *number, *replan);
@@ -348,7 +348,8 @@ async fn on_stage(
     let mut terminal = Terminal::new(screen, console, sinks, options);
     let origin = common.origin.as_ref();
     let context = RunContext { plan, root, replan, world, journal, run: number, origin, observer: &mut terminal };
-    drive(context, begin).await
+    let ended = drive(context, begin).await?;
+    Ok((ended, terminal.into_summary()))
 }
 
 /// The command line that resumes a run, as typed in the user's current directory.

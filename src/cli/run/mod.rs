@@ -14,8 +14,9 @@ pub(super) mod survivors;
 
 use crate::agent::backend;
 use crate::chain::{Chain, CliValue, Config, PromptSource};
-use crate::cli::args::{Common, RunArgs};
+use crate::cli::args::RunArgs;
 use crate::cli::config::{Project, project};
+use crate::cli::options::Common;
 use crate::cli::people::no_run_by_a_judge;
 use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::run::chain::{TypedVars, add_secrets, chosen};
@@ -164,7 +165,7 @@ fn reads_stdin(prompt: Option<&str>, file: Option<&str>) -> bool {
 
 /// The duration and cost of earlier runs of a chain; `None` if there are none, or the journal cannot be read.
 pub(in crate::cli) fn earlier_runs(project: &Project, name: Option<&str>, chain: &str) -> Option<EarlierRuns> {
-    let rows = Journal::existing(&project.root).ok()??.runs().ok()?;
+    let rows = Journal::existing(&project.root).ok()??.runs().all().ok()?;
     EarlierRuns::of(&rows, name, chain)
 }
 

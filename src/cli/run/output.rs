@@ -1,9 +1,8 @@
 //! What a run reports in addition to its console: events, a summary, a table, hooks, the log of GitHub Actions.
 
 use crate::chain::HookKind;
-use crate::cli::args::Common;
 use crate::cli::config::shell;
-use crate::cli::options::OutputArgs;
+use crate::cli::options::{Common, OutputArgs};
 use crate::engine::{FileChange, RunOutcome, RunState, RunSummary};
 use crate::exit::Exit;
 use crate::plan::{Hook, Limits, Outline};

@@ -1,9 +1,10 @@
 //! `resume`: continues an interrupted run where it stopped.
 
 use crate::chain::{Chain, PromptSource, limit_name, parse};
-use crate::cli::args::{Common, ResumeArgs};
+use crate::cli::args::ResumeArgs;
 use crate::cli::config::{Project, project};
 use crate::cli::eval;
+use crate::cli::options::Common;
 use crate::cli::people::only_people;
 use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::run::chain::{TypedVars, add_secrets, named};
@@ -104,7 +105,7 @@ impl ReadyChain {
             watch.see(event);
         }
         if let Some(at) = state.under_way() {
-            let folder = self.journal.attempt_folder(self.row.id, at.step, &at.name, at.attempt);
+            let folder = self.journal.files().attempt_folder(self.row.id, at.step, &at.name, at.attempt);
             watch.worked(folder.worked_ms().unwrap_or(0));
         }
         // The decision is made, but not carried out.
@@ -157,7 +158,7 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<ResumeRe
         return Err(vec![fault]);
     }
     let decides = args.approve || args.reject.is_some();
-    let rows = journal.runs().map_err(broken)?;
+    let rows = journal.runs().all().map_err(broken)?;
     let exhausted = |row: &RunRow| row.outcome.is_some_and(RunOutcome::is_exhausted);
     let fits = |row: &RunRow, state: RunState| match state {
         // The batch as a whole is resumed.
@@ -197,7 +198,7 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<ResumeRe
     if !decides && args.more.is_none() && !state.may_resume() {
         return Err(vec![finished(row.id, state)]);
     }
-    let events = journal.events(row.id).map_err(broken)?;
+    let events = journal.events().of(row.id).map_err(broken)?;
     if row.kind == RunKind::Batch {
         return Ok(ResumeReady::Batch(Box::new(CutOff { project, journal, row, events })));
     }
@@ -220,7 +221,7 @@ fn prepare(world: &World, common: &Common, args: &ResumeArgs) -> Result<ResumeRe
         return Err(vec![fault]);
     }
     let now = outline(&plan);
-    let mut changes = match journal.outline(row.id).map_err(broken)? {
+    let mut changes = match journal.runs().outline(row.id).map_err(broken)? {
         Some(before) => changes(&before, &now, args)?,
         None => Vec::new(),
     };
@@ -326,7 +327,8 @@ fn moved(
     planned: &TaskFacts,
     decides: bool,
 ) -> Result<Option<Diagnostic>, JournalError> {
-    let Some(task) = journal.task(&planned.id)?.filter(|task| planned.added.is_empty() || task.added == planned.added)
+    let Some(task) =
+        journal.tasks().get(&planned.id)?.filter(|task| planned.added.is_empty() || task.added == planned.added)
     else {
         return Ok(Some(task_errors::unknown(&planned.id, None)));
     };
@@ -334,7 +336,7 @@ fn moved(
     if task.status.is_terminal() && !waits {
         return Ok(Some(task_errors::terminal(&task.id, task.status)));
     }
-    let last = journal.trail(&task.id)?.pop();
+    let last = journal.tasks().trail(&task.id)?.pop();
     // Times are whole seconds. In the second in which this run began, changes by an earlier run and by a batch came
     // before it.
     let is_by_person = |row: &AuditRow| row.run.is_none() && row.change.actor != "host";

@@ -1,6 +1,6 @@
 //! `--start-at`: when a run begins, and the wait until then.
 
-use crate::cli::args::Common;
+use crate::cli::options::Common;
 use crate::cli::respond::Stopped;
 use crate::cli::run::execute::{event_queue, exit_of};
 use crate::engine::RunOutcome;

@@ -1,6 +1,6 @@
 //! Stops processes of a run that was killed together with its lifelines, before anything else works in its directory.
 
-use crate::cli::args::Common;
+use crate::cli::options::Common;
 use crate::cli::respond::broken_journal;
 use crate::cli::runs::history::is_alive;
 use crate::engine::{At, Event, EventKind, Leftover};
@@ -13,14 +13,14 @@ use crate::world::World;
 /// Stops and reports what the last run in a root has left running, if it was interrupted: two agents in one directory
 /// would undo each other's work.
 pub(in crate::cli) fn end_last(world: &World, common: &Common, journal: &Journal) -> Result<(), Diagnostic> {
-    let last = journal.last_run().map_err(|error| broken_journal(&error))?;
+    let last = journal.runs().last().map_err(|error| broken_journal(&error))?;
     let lease = journal.lease().map_err(|error| broken_journal(&error))?;
     // A run whose lock was removed continues, and notices this process by itself.
     let is_at_work = |run: i64| lease.is_some_and(|lease| lease.run == run && is_alive(lease));
     let Some(last) = last.filter(|last| last.began && last.outcome.is_none() && !is_at_work(last.id)) else {
         return Ok(());
     };
-    let events = journal.events(last.id).map_err(|error| broken_journal(&error))?;
+    let events = journal.events().of(last.id).map_err(|error| broken_journal(&error))?;
     let ended = survivors(journal, last.id, &events)?;
     if !ended.is_empty() && !common.quiet {
         let words = format!(
@@ -52,7 +52,7 @@ pub(in crate::cli) fn survivors(journal: &Journal, run: i64, events: &[Event]) -
     let mut ended = Vec::new();
     for at in open {
         let agent = agents.iter().rev().find_map(|(started, agent)| (*started == at).then_some(*agent));
-        let token = journal.token_of(run, at.step, at.attempt).map_err(|error| broken_journal(&error))?;
+        let token = journal.runs().token_of(run, at.step, at.attempt).map_err(|error| broken_journal(&error))?;
         let is_ours = |variable: &[u8]| match (variable.strip_prefix(b"FORKHESTRA_TOKEN="), &token) {
             (Some(value), Some(token)) => token_digest(value) == *token,
             _ => false,

@@ -1,7 +1,7 @@
 //! What the commands about earlier runs say about a batch.
 
 use super::print::{LogCut, show};
-use crate::cli::args::Common;
+use crate::cli::options::Common;
 use crate::cli::run::execute::command_line;
 use crate::cli::runs::broken;
 use crate::engine::{
@@ -33,13 +33,13 @@ pub(in crate::cli) fn closing(
     let mut all = Totals::default();
     let mut verifications = Totals::default().all;
     for unit in state.units.values().filter(|unit| unit.task.is_none()) {
-        verifications.join(&journal.summary(unit.run).map_err(broken)?.totals.all);
+        verifications.join(&journal.events().summary(unit.run).map_err(broken)?.totals.all);
     }
     all.all.join(&verifications);
     for (id, task) in &state.tasks {
         let mut totals = Totals::default().all;
         for run in &task.runs {
-            totals.join(&journal.summary(*run).map_err(broken)?.totals.all);
+            totals.join(&journal.events().summary(*run).map_err(broken)?.totals.all);
         }
         all.all.join(&totals);
         sums.insert(id.clone(), totals);
@@ -50,13 +50,13 @@ pub(in crate::cli) fn closing(
     match state.outcome {
         Some(RunOutcome::Succeeded | RunOutcome::TasksLeft) => {}
         Some(RunOutcome::LimitReached { limit }) => {
-            let limits = journal.outline(run).map_err(broken)?.map(|outline| outline.limits).unwrap_or_default();
+            let limits = journal.runs().outline(run).map_err(broken)?.map(|outline| outline.limits).unwrap_or_default();
             next.push(with_twice(limit, &all, &limits, &resume));
         }
         _ => next.push(resume),
     }
     // A run that never began has nothing to show, but the batch has its reason.
-    let began = |run: i64| journal.run(run).ok().flatten().is_some_and(|row| row.began);
+    let began = |run: i64| journal.runs().get(run).ok().flatten().is_some_and(|row| row.began);
     let shown = |of: i64| if began(of) { of } else { run };
     next.extend(
         state.tasks.iter().find_map(|(id, task)| after_stop(state, id, task, &shown)).map(|words| line(&words)),
@@ -108,7 +108,7 @@ pub(super) fn play(
     loop {
         // Checked before the last read, so that nothing written before the end is missed.
         let continues = is_at_work()?;
-        for event in journal.events_after(run, seq).map_err(broken)? {
+        for event in journal.events().after(run, seq).map_err(broken)? {
             seq = event.seq;
             show(lines.event(&event.event).as_bytes())?;
         }
@@ -132,19 +132,19 @@ pub(in crate::cli) fn trees_of(
 ) -> Result<(TreeStore, RunTrees), Diagnostic> {
     let own = TreeStore::of(journal.root());
     if row.kind == RunKind::Batch {
-        let events = journal.events(row.id).map_err(broken)?;
+        let events = journal.events().of(row.id).map_err(broken)?;
         let state = BatchState::of_events(&events).unwrap_or_default();
         let began = events.iter().find_map(|event| match &event.event {
             EventKind::Batch { event: BatchEvent::Started { facts } } => Some(facts.line.clone()),
             _ => None,
         });
         let Some((hub, began)) = Hub::existing(journal.root()).zip(began) else { return Ok((own, trees)) };
-        let tree = |commit: &str| hub.tree_of(commit).ok();
+        let tree = |commit: &str| hub.commits().tree_of(commit).ok();
         return Ok((TreeStore::at(journal.root(), hub.path()), trees.with_ends(tree(&began), tree(&state.line))));
     }
     let (Some(batch), Some(name)) = (row.batch, &row.unit) else { return Ok((own, trees)) };
     let (mut began, mut work, mut workspace) = (None, None, None);
-    for event in journal.events(batch).map_err(broken)? {
+    for event in journal.events().of(batch).map_err(broken)? {
         match event.event {
             EventKind::Batch { event: BatchEvent::UnitStarted { unit, base, workspace: folder, .. } }
                 if unit == *name =>
@@ -163,7 +163,7 @@ pub(in crate::cli) fn trees_of(
     }
     match (Hub::existing(journal.root()), began, work) {
         (Some(hub), Some(began), Some(work)) => {
-            let tree = |commit: &str| hub.tree_of(commit).ok();
+            let tree = |commit: &str| hub.commits().tree_of(commit).ok();
             Ok((TreeStore::at(journal.root(), hub.path()), trees.with_ends(tree(&began), tree(&work))))
         }
         _ => Ok((own, trees)),

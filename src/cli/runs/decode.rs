@@ -21,7 +21,7 @@ pub(in crate::cli) fn reader_of(
 
 /// Returns the way in which an attempt was run; 0 if nothing is known.
 fn variant_of(journal: &Journal, run: i64, (step, attempt): (u32, u32)) -> u32 {
-    let events = journal.events(run).unwrap_or_default();
+    let events = journal.events().of(run).unwrap_or_default();
     let prepared = events.iter().rev().find_map(|event| match &event.event {
         EventKind::AttemptPrepared { at, how } if at.step == step && at.attempt <= attempt => Some(how.variant),
         _ => None,

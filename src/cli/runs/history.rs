@@ -1,7 +1,7 @@
 //! What the commands about earlier runs share: the existing journal, and the selected run.
 
-use crate::cli::args::Common;
 use crate::cli::config::{Project, project};
+use crate::cli::options::Common;
 use crate::cli::respond::broken_journal;
 use crate::engine::{RunOutcome, RunRow, RunState};
 use crate::journal::{Journal, Lease};
@@ -51,7 +51,7 @@ pub(in crate::cli) fn meant(
     fits: impl Fn(&RunRow, RunState) -> bool,
     wanted: &str,
 ) -> Result<(RunRow, RunState), Diagnostic> {
-    let rows = journal.runs().map_err(|error| broken_journal(&error))?;
+    let rows = journal.runs().all().map_err(|error| broken_journal(&error))?;
     let last: Vec<String> =
         rows.iter().filter(|row| row.batch.is_none()).take(NAMED).map(|row| row.id.to_string()).collect();
     let mut others = Vec::new();

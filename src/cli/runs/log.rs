@@ -1,7 +1,7 @@
 //! `runs log`: shows a run as the live console shows it, or what one attempt printed.
 
 use crate::agent::Reader;
-use crate::cli::args::Common;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::execute::resume_line;
 use crate::cli::run::output::{last_words, verbosity};
@@ -51,7 +51,7 @@ pub(super) fn log(world: &World, common: &Common, args: &LogArgs, as_json: bool)
 }
 
 fn console<'a>(world: &World, common: &Common, journal: &Journal, outline: &'a Outline, run: i64) -> Console<'a> {
-    let folder = world.relative(&journal.run_folder(run));
+    let folder = world.relative(&journal.files().run_folder(run));
     Console::new(outline, None, Paint::for_stdout(world).still(), verbosity(common), Path::new(&folder))
 }
 
@@ -92,7 +92,7 @@ impl Player<'_> {
             let is_its = |lease: &Lease| (lease.pid, lease.start_time) == (queue.pid, queue.start_time);
             // A queue holds the lock from its first run to its last: every run between them is its own.
             match lease.filter(is_its).filter(|lease| lease.run > id) {
-                Some(_) => return self.journal.run_after(id).map_err(broken),
+                Some(_) => return self.journal.runs().after(id).map_err(broken),
                 None if !at_work => return Ok(None),
                 None => std::thread::sleep(LOOK),
             }
@@ -101,7 +101,7 @@ impl Player<'_> {
 
     /// Returns the number of the event with which the last attempt of a run began; 0 if there was none.
     fn last_attempt(&self, run: i64) -> Result<u64, Diagnostic> {
-        let planned = self.journal.last_event(run, &["attemptPlanned"]).map_err(broken)?;
+        let planned = self.journal.events().last(run, &["attemptPlanned"]).map_err(broken)?;
         Ok(planned.map_or(0, |event| event.seq))
     }
 
@@ -111,14 +111,14 @@ impl Player<'_> {
             let is_at_work = || Ok(follow && current(self.journal, row)? == RunState::Running);
             return batch::play(self.world, self.common, self.journal, row.id, &is_at_work);
         }
-        let outline = self.journal.outline(row.id).map_err(broken)?.ok_or_else(|| too_old(row.id))?;
+        let outline = self.journal.runs().outline(row.id).map_err(broken)?.ok_or_else(|| too_old(row.id))?;
         let mut console = console(self.world, self.common, self.journal, &outline, row.id);
         let (mut open, mut seq, mut summary): (Option<LogOutput>, u64, RunSummary) = (None, 0, RunSummary::default());
         let first = if self.from_now { self.last_attempt(row.id)? } else { 0 };
         loop {
             // Checked before the last read, so that nothing written before the end is missed.
             let at_work = follow && current(self.journal, row)? == RunState::Running;
-            for event in self.journal.events_after(row.id, seq).map_err(broken)? {
+            for event in self.journal.events().after(row.id, seq).map_err(broken)? {
                 seq = event.seq;
                 summary.see(&event);
                 let ends = matches!(event.event, EventKind::AttemptFinished { .. } | EventKind::RunResumed { .. });
@@ -181,7 +181,7 @@ struct LogOutput {
 
 impl LogOutput {
     fn of(journal: &Journal, run: i64, (step, name, attempt): (u32, &str, u32), reader: Option<Reader>) -> Self {
-        let folder = journal.attempt_folder(run, step, name, attempt);
+        let folder = journal.files().attempt_folder(run, step, name, attempt);
         let file = |name: &str| (folder.path().join(name), 0);
         let (stdout, stderr) = (file("stdout.log"), Some(file("stderr.log")));
         Self { step, name: name.into(), attempt, stdout, stderr, reader }
@@ -198,7 +198,7 @@ impl LogOutput {
         for (path, offset) in std::iter::once(&mut self.stdout).chain(&mut self.stderr) {
             let from = player.world.disk().size_of(path).unwrap_or(0).saturating_sub(TAIL);
             if from > 0 {
-                let piece = player.journal.piece(path, from).map_err(broken)?;
+                let piece = player.journal.files().piece(path, from).map_err(broken)?;
                 let line = piece.iter().position(|byte| *byte == b'\n').map_or(0, |end| end as u64 + 1);
                 *offset = from + line;
             }
@@ -210,7 +210,7 @@ impl LogOutput {
     fn print(&mut self, journal: &Journal) -> Result<(), LogCut> {
         if let Some(reader) = &mut self.reader {
             loop {
-                let piece = journal.piece(&self.stdout.0, self.stdout.1).map_err(broken)?;
+                let piece = journal.files().piece(&self.stdout.0, self.stdout.1).map_err(broken)?;
                 if piece.is_empty() {
                     break;
                 }
@@ -247,7 +247,7 @@ fn one_attempt(
     file: Option<&str>,
     as_json: bool,
 ) -> Result<(), LogCut> {
-    let attempts = journal.attempts(run.id).map_err(broken)?;
+    let attempts = journal.runs().attempts(run.id).map_err(broken)?;
     let attempt = place.map_or_else(|| attempts.last(), |place| place.find(&attempts));
     let attempt = attempt.ok_or_else(|| no_attempt(run.id, place, &attempts))?;
     if as_json {
@@ -255,7 +255,7 @@ fn one_attempt(
         let _ = answer(&json_line(json!({ "run": run.id, "attempt": attempt, "path": path })));
         return Ok(());
     }
-    let outline = journal.outline(run.id).map_err(broken)?;
+    let outline = journal.runs().outline(run.id).map_err(broken)?;
     let at = (attempt.step, attempt.attempt);
     let reader = outline.as_ref().and_then(|outline| reader_of(journal, outline, run.id, at));
     let mut output = LogOutput::of(journal, run.id, (attempt.step, &attempt.name, attempt.attempt), reader);
@@ -278,7 +278,7 @@ fn one_attempt(
             world,
             journal,
             run.id,
-            journal.lengths(run.id, attempt.step, attempt.attempt).map_err(broken)?,
+            journal.events().lengths(run.id, attempt.step, attempt.attempt).map_err(broken)?,
         ),
     }
 }
@@ -291,7 +291,7 @@ fn say_missing(
     (step, name, attempt): (u32, &str, u32),
     lengths: Option<(u64, u64)>,
 ) {
-    let folder = journal.attempt_folder(run, step, name, attempt);
+    let folder = journal.files().attempt_folder(run, step, name, attempt);
     if let Some(words) = lengths.and_then(|(stdout, stderr)| folder.missing(stdout, stderr)) {
         let words = format!("! the rest is lost: {words}");
         print_error(&format!("{}\n", Paint::for_stderr(world).warn(&words)));
@@ -300,12 +300,12 @@ fn say_missing(
 
 /// The state of a run now.
 fn current(journal: &Journal, row: &RunRow) -> Result<RunState, Diagnostic> {
-    state(journal, &journal.run(row.id).map_err(broken)?.unwrap_or_else(|| row.clone()))
+    state(journal, &journal.runs().get(row.id).map_err(broken)?.unwrap_or_else(|| row.clone()))
 }
 
 /// Whether an attempt prints nothing more: it has ended, or its run has died.
 fn is_over(journal: &Journal, row: &RunRow, attempt: &AttemptRow) -> Result<bool, Diagnostic> {
-    if attempt.outcome.is_some() || journal.is_over(row.id, attempt.step, attempt.attempt).map_err(broken)? {
+    if attempt.outcome.is_some() || journal.runs().is_over(row.id, attempt.step, attempt.attempt).map_err(broken)? {
         return Ok(true);
     }
     Ok(current(journal, row)? != RunState::Running)
@@ -314,7 +314,7 @@ fn is_over(journal: &Journal, row: &RunRow, attempt: &AttemptRow) -> Result<bool
 /// Prints a log from the offset on.
 fn pass_on(journal: &Journal, (path, offset): &mut (PathBuf, u64)) -> Result<(), LogCut> {
     loop {
-        let piece = journal.piece(path, *offset).map_err(broken)?;
+        let piece = journal.files().piece(path, *offset).map_err(broken)?;
         if piece.is_empty() {
             return Ok(());
         }

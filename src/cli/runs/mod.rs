@@ -10,9 +10,9 @@ pub(in crate::cli) mod print;
 
 use crate::agent::fill;
 use crate::chain::parse_duration;
-use crate::cli::args::Common;
 use crate::cli::changes;
 use crate::cli::config::{Project, project};
+use crate::cli::options::Common;
 use crate::cli::people::only_people;
 use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::run::execute::{exit_of, resume_line};
@@ -60,7 +60,7 @@ fn list(world: &World, common: &Common, as_json: bool) -> Answered {
     let Some(journal) = Journal::existing(&project(world, common).root).map_err(broken)? else {
         return Ok(answer(if as_json { "[]\n" } else { "no runs yet\n" }));
     };
-    let rows = journal.runs().map_err(broken)?;
+    let rows = journal.runs().all().map_err(broken)?;
     let rows: Vec<(RunRow, RunState)> =
         rows.into_iter().map(|row| state(&journal, &row).map(|state| (row, state))).collect::<Result<_, _>>()?;
     let machine = || rows.iter().map(|(row, state)| with_state(row, *state)).collect::<serde_json::Value>();
@@ -80,8 +80,8 @@ fn with_state(row: &RunRow, state: RunState) -> serde_json::Value {
 fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Answered {
     let (project, journal) = journal(world, common)?;
     let (row, state) = meant(&journal, run, any, "yet")?;
-    let events = journal.events(row.id).map_err(broken)?;
-    let outline = journal.outline(row.id).map_err(broken)?;
+    let events = journal.events().of(row.id).map_err(broken)?;
+    let outline = journal.runs().outline(row.id).map_err(broken)?;
     let resume = resume_line(world, common, &project.root, row.id);
     if as_json {
         return Ok(answer(&json_line(shown(world, &journal, (&row, state), &events, outline.as_ref(), &resume)?)));
@@ -89,7 +89,7 @@ fn show(world: &World, common: &Common, run: Option<i64>, as_json: bool) -> Answ
     if row.kind == RunKind::Batch {
         return Ok(answer(&batch::shown(world, common, &journal, (&row, state), &events)?));
     }
-    let folder = world.relative(&journal.run_folder(row.id));
+    let folder = world.relative(&journal.files().run_folder(row.id));
     let paint = Paint::for_stdout(world).still();
     let timeline = outline.as_ref().map_or_else(String::new, |outline| {
         let mut console = Console::new(outline, None, paint, verbosity(common), Path::new(&folder));
@@ -121,7 +121,7 @@ fn shown(
     outline: Option<&Outline>,
     resume: &str,
 ) -> Result<serde_json::Value, Diagnostic> {
-    let mut attempts = journal.attempts(row.id).map_err(broken)?;
+    let mut attempts = journal.runs().attempts(row.id).map_err(broken)?;
     for event in events {
         if let EventKind::AttemptFinished { at, finished, .. } = &event.event
             && let Some(attempt) = attempts.iter_mut().find(|row| (row.step, row.attempt) == (at.step, at.attempt))
@@ -145,7 +145,7 @@ fn shown(
         None => ended.map(|(outcome, outline)| next(outcome, &summary, resume, &outline.limits)),
     };
     let exit = summary.totals.outcome.map(|outcome| exit_of(outcome).code());
-    let folder = world.relative(&journal.run_folder(row.id));
+    let folder = world.relative(&journal.files().run_folder(row.id));
     let (store, trees) = batch::trees_of(journal, row, summary.trees.clone())?;
     let changes = store.files_of_run(&trees);
     let facts = SummaryFacts {
@@ -199,7 +199,7 @@ fn session_line(project: &Project, backend: &str, session: &str) -> Option<Strin
 fn events(world: &World, common: &Common, run: Option<i64>) -> Answered {
     let (_, journal) = journal(world, common)?;
     let (row, _) = meant(&journal, run, any, "yet")?;
-    let events = journal.events(row.id).map_err(broken)?;
+    let events = journal.events().of(row.id).map_err(broken)?;
     Ok(answer(&events.iter().map(|event| json!(event).to_string() + "\n").collect::<String>()))
 }
 
@@ -212,7 +212,7 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> An
     let before = world.timestamp_before(age);
     let unlanded = batches_with_work(&journal)?;
     let (mut old, mut kept) = (Vec::new(), Vec::new());
-    for row in journal.runs().map_err(broken)? {
+    for row in journal.runs().all().map_err(broken)? {
         let ended = row.ended.as_deref().unwrap_or(&row.started);
         if ended >= before.as_str() || state(&journal, &row)? == RunState::Running {
             continue;
@@ -257,8 +257,8 @@ fn forget(world: &World, common: &Common, args: &PruneArgs, as_json: bool) -> An
 fn batches_with_work(journal: &Journal) -> Result<Vec<i64>, Diagnostic> {
     let mut found = Vec::new();
     let mut later: Vec<(i64, String)> = Vec::new();
-    for run in journal.batches().map_err(broken)? {
-        let Some(state) = BatchState::of_events(&journal.events(run).map_err(broken)?) else { continue };
+    for run in journal.runs().batches().map_err(broken)? {
+        let Some(state) = BatchState::of_events(&journal.events().of(run).map_err(broken)?) else { continue };
         let waits = |task: &TaskOfBatch| match task.place {
             TaskPlace::Landed(_) => false,
             TaskPlace::Waiting | TaskPlace::Unsuccessful(_) | TaskPlace::Stopped(_) => task.work.is_some(),
@@ -286,15 +286,15 @@ fn left_behind(journal: &Journal, root: &Path) -> Result<Vec<String>, Diagnostic
     let LockAttempt::Held(_lock) = RunLock::take(root).map_err(broken)? else {
         return Ok(vec![format!("{stay}: a run is in progress here; prune again when it has ended")]);
     };
-    let runs: Vec<i64> = journal.runs().map_err(broken)?.into_iter().map(|row| row.id).collect();
-    let hub = Hub::existing(root).map_or(Ok(()), |hub| hub.forget_except(&runs));
+    let runs: Vec<i64> = journal.runs().all().map_err(broken)?.into_iter().map(|row| row.id).collect();
+    let hub = Hub::existing(root).map_or(Ok(()), |hub| hub.units().forget_except(&runs));
     let hub = hub.err().map(|error| format!("the work of deleted batches was not deleted: {error}"));
     Ok(hub.into_iter().chain(left_snapshots(journal, root, stay)?).collect())
 }
 
 /// Deletes the snapshots that no run in the journal refers to.
 fn left_snapshots(journal: &Journal, root: &Path, stay: &str) -> Result<Option<String>, Diagnostic> {
-    Ok(match prune_snapshots(root, &journal.trees().map_err(broken)?).map_err(broken)? {
+    Ok(match prune_snapshots(root, &journal.events().trees().map_err(broken)?).map_err(broken)? {
         PrunedSnapshots::Done(0) => None,
         PrunedSnapshots::Done(damaged) => {
             let count = counted(damaged, "snapshot");

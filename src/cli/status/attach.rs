@@ -1,7 +1,8 @@
 //! `attach`: follows the run in progress in a root, or a queue, and ends with its exit code.
 
 use super::{ActiveRun, chosen_at_work};
-use crate::cli::args::{AttachArgs, Common};
+use crate::cli::args::AttachArgs;
+use crate::cli::options::Common;
 use crate::cli::people::only_people;
 use crate::cli::respond::Answered;
 use crate::cli::run::execute::{exit_of, resume_line};
@@ -29,7 +30,7 @@ pub(in crate::cli) fn attach(world: &World, common: &Common, args: &AttachArgs) 
         Ok(shown) => {
             let mut worst = Exit::Success;
             for run in shown {
-                let outcome = journal.run(run).map_err(broken)?.and_then(|row| row.outcome);
+                let outcome = journal.runs().get(run).map_err(broken)?.and_then(|row| row.outcome);
                 if outcome.is_none() {
                     let resume = resume_line(world, common, &project.root, run);
                     print_error(&format!("the process of run {run} died; next: {resume}\n"));

@@ -11,7 +11,7 @@ use std::path::Path;
 
 /// A batch as it is now.
 pub(super) fn batch_of(journal: &Journal, run: i64) -> Result<Option<BatchState>, Diagnostic> {
-    Ok(BatchState::of_events(&journal.events(run).map_err(broken)?))
+    Ok(BatchState::of_events(&journal.events().of(run).map_err(broken)?))
 }
 
 /// What each lane works on.

@@ -11,8 +11,9 @@ pub(super) use stop::stop;
 pub(super) use tell::tell;
 
 use crate::agent::Reader;
-use crate::cli::args::{Common, StatusArgs};
+use crate::cli::args::StatusArgs;
 use crate::cli::config::project;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::execute::resume_line;
 use crate::cli::runs::broken;
@@ -80,8 +81,8 @@ fn root_status(world: &World, common: &Common, root: &Path) -> Result<RootStatus
     if let Some(active) = at_work(&journal)? {
         found.run = Some(run_status(world, &journal, &active)?);
     }
-    let tasks = journal.tasks().map_err(broken)?;
-    let mut runs = journal.runs().map_err(broken)?;
+    let tasks = journal.tasks().all().map_err(broken)?;
+    let mut runs = journal.runs().all().map_err(broken)?;
     runs.truncate(SEARCHED);
     if let Some(row) = runs.iter().find(|row| row.batch.is_none()).filter(|_| found.run.is_none()) {
         let how = match state(&journal, row)? {
@@ -115,7 +116,7 @@ fn root_status(world: &World, common: &Common, root: &Path) -> Result<RootStatus
             });
         }
     }
-    let open = journal.disputes().map_err(broken)?.iter().filter(|dispute| dispute.is_open()).count();
+    let open = journal.disputes().all().map_err(broken)?.iter().filter(|dispute| dispute.is_open()).count();
     if open > 0 {
         let wait = if open == 1 { "waits" } else { "wait" };
         let what = format!("{} {wait} for your decision", counted(open, "dispute"));
@@ -134,8 +135,8 @@ fn root_status(world: &World, common: &Common, root: &Path) -> Result<RootStatus
 fn waiting_task(journal: &Journal, tasks: &[Task], row: &RunRow) -> Result<Option<WaitingItem>, Diagnostic> {
     let id = row.task.as_ref().and_then(|task| task.split(": ").next()).unwrap_or_default();
     let Some(task) = tasks.iter().find(|task| task.id == id && !task.status.is_terminal()) else { return Ok(None) };
-    let decided = journal.trail(id).map_err(broken)?.last().is_some_and(|last| last.change.actor == "human");
-    let is_last = journal.runs_of(id).map_err(broken)?.last() == Some(&row.id);
+    let decided = journal.tasks().trail(id).map_err(broken)?.last().is_some_and(|last| last.change.actor == "human");
+    let is_last = journal.tasks().runs_of(id).map_err(broken)?.last() == Some(&row.id);
     Ok((is_last && !decided).then(|| WaitingItem {
         what: format!("task {id} ({}) waits for your decision, after run {}", task.title, row.id),
         next: format!("forkhestra task approve {id}, or forkhestra task reject {id} --notes \"why\""),
@@ -153,7 +154,7 @@ struct ActiveRun {
 /// Returns the run that is in progress in a root, or the last run of a queue that is between two tasks.
 fn at_work(journal: &Journal) -> Result<Option<ActiveRun>, Diagnostic> {
     let Some(lease) = journal.lease().map_err(broken)?.filter(|lease| is_alive(*lease)) else { return Ok(None) };
-    let Some(row) = journal.run(lease.run).map_err(broken)? else { return Ok(None) };
+    let Some(row) = journal.runs().get(lease.run).map_err(broken)? else { return Ok(None) };
     let has_ended = RunState::of_run(&row, true) != RunState::Running;
     let is_active = if has_ended {
         let holder = RunLock::holder(journal.root()).map_err(broken)?;
@@ -174,7 +175,7 @@ fn chosen_at_work(journal: &Journal, wanted: Option<i64>, verb: &str) -> Result<
     match (found, wanted) {
         (Some(found), None) => Ok(found),
         (Some(found), Some(wanted)) if found.row.id == wanted && !found.has_ended => Ok(found),
-        (_, Some(wanted)) if journal.run(wanted).map_err(broken)?.is_none() => {
+        (_, Some(wanted)) if journal.runs().get(wanted).map_err(broken)?.is_none() => {
             Err(Diagnostic::error("run/not-running", format!("there is no run {wanted}"))
                 .help("`forkhestra runs` lists all runs"))
         }
@@ -198,14 +199,14 @@ fn not_at_work(verb: &str, wanted: Option<i64>, running: Option<i64>) -> Diagnos
 
 fn run_status(world: &World, journal: &Journal, active: &ActiveRun) -> Result<RunStatus, Diagnostic> {
     let row = &active.row;
-    let outline = journal.outline(row.id).map_err(broken)?;
-    let last = journal.last_event(row.id, &[]).map_err(broken)?;
+    let outline = journal.runs().outline(row.id).map_err(broken)?;
+    let last = journal.events().last(row.id, &[]).map_err(broken)?;
     let waits = if active.has_ended {
         Some("ended; the queue runs its hooks, then begins the next task".into())
     } else {
         last.as_ref().and_then(|event| wait_words(&event.event))
     };
-    let last = journal.last_event(row.id, &["attemptPlanned", "attemptFinished"]).map_err(broken)?;
+    let last = journal.events().last(row.id, &["attemptPlanned", "attemptFinished"]).map_err(broken)?;
     let attempt = last.and_then(|event| attempt_status(world, journal, outline.as_ref(), &event));
     let batch = if row.kind == RunKind::Batch { lanes::batch_of(journal, row.id)? } else { None };
     let (lanes, progress) = match &batch {
@@ -230,7 +231,7 @@ fn run_status(world: &World, journal: &Journal, active: &ActiveRun) -> Result<Ru
 
 fn attempt_status(world: &World, journal: &Journal, outline: Option<&Outline>, last: &Event) -> Option<AttemptStatus> {
     let EventKind::AttemptPlanned { at, iterations, .. } = &last.event else { return None };
-    let folder = journal.attempt_folder(last.run, at.step, &at.name, at.attempt);
+    let folder = journal.files().attempt_folder(last.run, at.step, &at.name, at.attempt);
     let running_ms = world.milliseconds_since_time(&last.at);
     let touched = ["stdout.log", "stderr.log"].map(|name| world.milliseconds_since_touch(&folder.path().join(name)));
     let reader = outline.and_then(|outline| reader_of(journal, outline, last.run, (at.step, at.attempt)));
@@ -244,9 +245,9 @@ fn attempt_status(world: &World, journal: &Journal, outline: Option<&Outline>, l
 
 /// The last line of an attempt's output, as a person sees it.
 fn last_line(world: &World, journal: &Journal, (run, at): (i64, &At), reader: Option<Reader>) -> String {
-    let path = journal.attempt_folder(run, at.step, &at.name, at.attempt).path().join("stdout.log");
+    let path = journal.files().attempt_folder(run, at.step, &at.name, at.attempt).path().join("stdout.log");
     let from = world.disk().size_of(&path).unwrap_or(0).saturating_sub(TAIL);
-    let bytes = journal.piece(&path, from).unwrap_or_default();
+    let bytes = journal.files().piece(&path, from).unwrap_or_default();
     // The first line is cut, unless it is the first of the file.
     let begin = if from == 0 { 0 } else { bytes.iter().position(|byte| *byte == b'\n').map_or(0, |end| end + 1) };
     let bytes = &bytes[begin..];

@@ -1,7 +1,8 @@
 //! `stop`: ends the run in progress in a root, as Ctrl-C in its terminal would.
 
 use super::{ActiveRun, chosen_at_work};
-use crate::cli::args::{Common, StopArgs};
+use crate::cli::args::StopArgs;
+use crate::cli::options::Common;
 use crate::cli::people::only_people;
 use crate::cli::respond::{Answered, answer};
 use crate::cli::run::execute::{command_line, resume_line};

@@ -2,7 +2,8 @@
 
 use super::lanes::{batch_of, journal_of};
 use super::{ActiveRun, at_work, chosen_at_work};
-use crate::cli::args::{Common, TellArgs};
+use crate::cli::args::TellArgs;
+use crate::cli::options::Common;
 use crate::cli::people::only_people;
 use crate::cli::respond::{Answered, Stopped, answer};
 use crate::cli::run::execute::resume_line;
@@ -35,7 +36,7 @@ pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> A
     only_people(world, &project.root)?;
     // A run of a batch has the journal of its workspace.
     let named = wanted;
-    let row = wanted.map(|run| journal.run(run).map_err(broken)).transpose()?.flatten();
+    let row = wanted.map(|run| journal.runs().get(run).map_err(broken)).transpose()?.flatten();
     let (journal, wanted) = match row.map(|row| journal_of(&journal, &row)).transpose()?.flatten() {
         Some(theirs) => (theirs, None),
         None => (journal, wanted),
@@ -69,14 +70,14 @@ pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> A
             .help("a message is added to the prompt of an agent; stop the run, and start it with a prompt: -p \"…\"")
             .into());
     }
-    let sent: usize = journal.messages_after(run, 0).map_err(broken)?.iter().map(|earlier| earlier.text.len()).sum();
+    let sent: usize = journal.messages().after(run, 0).map_err(broken)?.iter().map(|earlier| earlier.text.len()).sum();
     if sent + text.len() > MOST {
         let what = format!("run {named} has {sent} bytes of messages, and at most {MOST} are allowed in all");
         return Err(Diagnostic::error("tell/message", what)
             .help("stop the run, and start one with a better prompt")
             .into());
     }
-    let id = journal.send_message(run, &text, &world.timestamp()).map_err(broken)?;
+    let id = journal.messages().send(run, &text, &world.timestamp()).map_err(broken)?;
     for _ in 0..LOOKS {
         // Checked before the journal is read, so that nothing read before the end is missed.
         let over = at_work(&journal)?.is_none_or(|active| active.row.id != run || active.has_ended);
@@ -91,7 +92,8 @@ pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> A
             )));
         }
         if over {
-            let complete = journal.run(run).map_err(broken)?.and_then(|row| row.outcome) == Some(RunOutcome::Succeeded);
+            let complete =
+                journal.runs().get(run).map_err(broken)?.and_then(|row| row.outcome) == Some(RunOutcome::Succeeded);
             let help = if complete {
                 "it is complete, so nobody gets the message; start a new run".into()
             } else {
@@ -110,7 +112,7 @@ pub(in crate::cli) fn tell(world: &World, common: &Common, args: &TellArgs) -> A
 
 /// Returns the names of the agents of a run that have no prompt, and how many agents have one.
 fn agents(journal: &Journal, run: i64) -> Result<(Vec<String>, usize), Diagnostic> {
-    let steps = journal.outline(run).map_err(broken)?.unwrap_or_default().steps;
+    let steps = journal.runs().outline(run).map_err(broken)?.unwrap_or_default().steps;
     let (takers, others): (Vec<_>, Vec<_>) = steps.into_iter().partition(OutlineStep::takes_messages);
     let mut deaf: Vec<String> = others.into_iter().filter(|step| step.check.is_none()).map(|step| step.name).collect();
     deaf.dedup();
@@ -118,7 +120,7 @@ fn agents(journal: &Journal, run: i64) -> Result<(Vec<String>, usize), Diagnosti
 }
 
 fn is_received(journal: &Journal, run: i64, id: i64) -> Result<bool, Stopped> {
-    let last = journal.last_event(run, &["messageReceived"]).map_err(broken)?;
+    let last = journal.events().last(run, &["messageReceived"]).map_err(broken)?;
     Ok(last.is_some_and(|event| matches!(event.event, EventKind::MessageReceived { id: known, .. } if known >= id)))
 }
 

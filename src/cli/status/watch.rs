@@ -2,8 +2,9 @@
 //! happened since stays above them, as ordinary text.
 
 use super::{at_work, gather, text};
-use crate::cli::args::{Common, StatusArgs};
+use crate::cli::args::StatusArgs;
 use crate::cli::config::project;
+use crate::cli::options::Common;
 use crate::cli::respond::Answered;
 use crate::cli::run::output::verbosity;
 use crate::cli::runs::broken;
@@ -75,12 +76,12 @@ pub(super) fn watch(world: &World, common: &Common, args: &StatusArgs) -> Answer
 /// Shows what happens in a run until another one begins. `past` is whether what has happened in it so far is old.
 fn follow(pinned: &mut Pinned<'_>, journal: &Journal, past: bool) -> Result<io::Result<()>, Diagnostic> {
     let running = at_work(journal)?.map(|active| active.row.id);
-    let last = journal.last_run().map_err(broken)?.map(|row| row.id);
+    let last = journal.runs().last().map_err(broken)?.map(|row| row.id);
     let Some(run) = running.or(last) else { return pinned.draw_status() };
-    let Some(outline) = journal.outline(run).map_err(broken)? else { return pinned.draw_status() };
-    let folder = pinned.world.relative(&journal.run_folder(run));
+    let Some(outline) = journal.runs().outline(run).map_err(broken)? else { return pinned.draw_status() };
+    let folder = pinned.world.relative(&journal.files().run_folder(run));
     let verbosity = verbosity(pinned.common);
-    let is_batch = journal.batches().map_err(broken)?.contains(&run);
+    let is_batch = journal.runs().batches().map_err(broken)?.contains(&run);
     let mut batch = is_batch.then(|| BatchLines::new(run, pinned.paint.still()));
     let mut console = Console::new(&outline, None, pinned.paint.still(), verbosity, Path::new(&folder));
     let (mut seq, mut old) = (0, past);
@@ -88,7 +89,7 @@ fn follow(pinned: &mut Pinned<'_>, journal: &Journal, past: bool) -> Result<io::
         // Read before the events, so that the end of a run is never shown without its last lines.
         let block = pinned.status()?;
         let mut news = String::new();
-        for event in journal.events_after(run, seq).map_err(broken)? {
+        for event in journal.events().after(run, seq).map_err(broken)? {
             seq = event.seq;
             let lines = match &mut batch {
                 Some(batch) => batch.event(&event.event),

@@ -1,7 +1,6 @@
 //! The command line of tasks, disputes and verdicts as clap reads it. No I/O.
 
-use crate::cli::options::OutputArgs;
-use crate::cli::options::RunOptions;
+use crate::cli::options::{OutputArgs, RunOptions};
 use crate::cli::work::args::BundleArgs;
 use clap::{ArgGroup, Args, Subcommand};
 

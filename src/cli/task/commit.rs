@@ -39,7 +39,7 @@ pub(in crate::cli) fn commit_task(
     run: i64,
     sandboxed: bool,
 ) -> Result<Committed, JournalError> {
-    let done = journal.task(&task.id)?.is_some_and(|task| task.status == Status::Completed);
+    let done = journal.tasks().get(&task.id)?.is_some_and(|task| task.status == Status::Completed);
     if !done {
         return Ok(Committed::Nothing);
     }

@@ -3,10 +3,10 @@
 use super::args::{ExportArgs, ExportTarget};
 use super::batch::needs;
 use crate::chain::LayerKind;
-use crate::cli::args::Common;
 use crate::cli::config::{Project, project};
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, answer};
-use crate::hub::Hub;
+use crate::hub::is_hub_url;
 use crate::report::quoted;
 use crate::source::{Diagnostic, counted};
 use crate::world::World;
@@ -63,7 +63,7 @@ pub(super) fn export(world: &World, common: &Common, args: &ExportArgs) -> Answe
 }
 
 fn file(args: &ExportArgs, hub: &str, keys: &[String], labels: &[String]) -> String {
-    let by_ssh = Hub::is_url(hub) && (!hub.contains("://") || hub.contains("ssh://"));
+    let by_ssh = is_hub_url(hub) && (!hub.contains("://") || hub.contains("ssh://"));
     let has_part = |name: &str| match name {
         "ssh" => by_ssh,
         "image" => args.image.is_some(),
@@ -126,7 +126,7 @@ fn hub_of(project: &Project, args: &ExportArgs) -> Result<String, Diagnostic> {
             "the hub's URL has a character that the file cannot hold: `$`, or a control character".to_string(),
             "give the hub a URL without it, for example by a symbolic link on its machine",
         ),
-        Some(hub) if is_slurm && hub.starts_with('/') || Hub::is_url(hub) => return Ok(hub.clone()),
+        Some(hub) if is_slurm && hub.starts_with('/') || is_hub_url(hub) => return Ok(hub.clone()),
         Some(hub) if is_slurm => (
             format!("`{hub}` is neither a URL nor an absolute path"),
             "a job begins in another directory: begin the path with a slash",

@@ -1,7 +1,7 @@
 //! What the commands about tasks share: the journal, the selected task, and its facts for a plan.
 
-use crate::cli::args::Common;
 use crate::cli::config::{Project, project};
+use crate::cli::options::Common;
 use crate::cli::respond::broken_journal;
 use crate::cli::task::errors;
 use crate::cli::work::refused;
@@ -27,7 +27,7 @@ pub(in crate::cli) fn existing_journal(world: &World, common: &Common) -> Result
 
 /// The IDs of the tasks of the hub whose tasks were worked on here last.
 pub(in crate::cli) fn shared_ids(root: &Path) -> Result<Vec<String>, Diagnostic> {
-    let known = Hub::existing(root).map(|hub| hub.known_shared_tasks()).transpose();
+    let known = Hub::existing(root).map(|hub| hub.tasks().known()).transpose();
     Ok(known.map_err(|error| refused(&error))?.unwrap_or_default())
 }
 
@@ -65,7 +65,7 @@ pub(in crate::cli) fn facts(
     journal: &Journal,
     id: &str,
 ) -> Result<TaskFacts, Diagnostic> {
-    let tasks = journal.tasks().map_err(|error| broken_journal(&error))?;
+    let tasks = journal.tasks().all().map_err(|error| broken_journal(&error))?;
     let task = known(&tasks, id)?;
     if task.status.is_terminal() {
         return Err(errors::terminal(id, task.status));

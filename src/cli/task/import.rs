@@ -1,7 +1,7 @@
 //! `task import`: adds tasks from lines of JSON, or from a list of spec-kit: all of them or none.
 
-use crate::cli::args::Common;
 use crate::cli::config::{Project, project};
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::task::args::TaskImportArgs;
 use crate::cli::task::errors;
@@ -44,11 +44,11 @@ pub(in crate::cli) fn import(world: &World, common: &Common, args: &TaskImportAr
 
 fn imported(world: &World, common: &Common, args: &TaskImportArgs) -> Result<Exit, Vec<Diagnostic>> {
     let one = |fault: Diagnostic| vec![fault];
-    let (_, mut journal) = journal(world, common).map_err(one)?;
-    let known = journal.tasks().map_err(|error| one(broken_journal(&error)))?;
+    let (_, journal) = journal(world, common).map_err(one)?;
+    let known = journal.tasks().all().map_err(|error| one(broken_journal(&error)))?;
     let names = known.into_iter().map(|task| task.id).collect();
     let tasks = lines(world, common, args, names)?;
-    let added = journal.add_tasks(&tasks, &world.timestamp()).map_err(|error| one(broken_journal(&error)))?;
+    let added = journal.tasks().add_all(&tasks, &world.timestamp()).map_err(|error| one(broken_journal(&error)))?;
     let name = if args.file == "-" { "standard input" } else { &args.file };
     let ids = added.map_err(|refused| one(errors::refused(&refused, name)))?;
     Ok(told(&ids, args.json))

@@ -1,15 +1,15 @@
 //! `task land`: brings the tasks that have landed into a branch of the user's. The only command that brings
 //! the work of batches into the user's repository, and only by a fast-forward.
 
-use crate::cli::args::Common;
 use crate::cli::config::project;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, answer, json_line};
 use crate::cli::run::execute::command_line;
 use crate::cli::task::args::TaskLandArgs;
 use crate::cli::work::refused;
 use crate::context::Repository;
 use crate::engine::BatchState;
-use crate::hub::{FastForward, Hub};
+use crate::hub::{FastForward, Hub, UserTree, fast_forward};
 use crate::journal::{Journal, JournalError};
 use crate::source::{Diagnostic, counted};
 use crate::world::World;
@@ -23,19 +23,19 @@ pub(super) fn land(world: &World, common: &Common, args: &TaskLandArgs) -> Answe
     let line = hub.line().ok_or_else(nothing)?;
     let branch = args.into.clone();
     let from = match &branch {
-        Some(branch) => Hub::commit_of(&repository, branch).ok_or_else(|| no_branch(branch))?,
+        Some(branch) => UserTree(&repository).commit_of(branch).ok_or_else(|| no_branch(branch))?,
         None => repository.head(),
     };
     let journal = Journal::open(&project.root)?;
     let known = last_line(&journal)?;
-    if known.as_ref().is_some_and(|known| *known != line && !hub.is_ancestor(&line, known)) {
+    if known.as_ref().is_some_and(|known| *known != line && !hub.commits().is_ancestor(&line, known)) {
         return Err(moved(known.as_deref().unwrap_or_default()).into());
     }
     if has_landed(&journal)? == Some(false) {
         return Err(nothing().into());
     }
     hub.import(&repository, &from).map_err(|error| refused(&error))?;
-    let commits = hub.landed_since(&from, &line).map_err(|error| refused(&error))?;
+    let commits = hub.commits().landed_since(&from, &line).map_err(|error| refused(&error))?;
     let count = counted(u32::try_from(commits.len()).unwrap_or(u32::MAX), "commit");
     let Some(branch) = branch else {
         let list: Vec<_> = commits.iter().map(|(commit, title)| json!({ "commit": commit, "title": title })).collect();
@@ -59,13 +59,13 @@ pub(super) fn land(world: &World, common: &Common, args: &TaskLandArgs) -> Answe
     if commits.is_empty() {
         return Ok(told("current", format!("{branch} has everything that has landed.\n")));
     }
-    if !hub.is_ancestor(&from, &line) {
+    if !hub.commits().is_ancestor(&from, &line) {
         return Err(apart(&branch).into());
     }
-    match hub.fast_forward(&repository, &branch, &from, &line).map_err(|error| refused(&error))? {
+    match fast_forward(&hub, &repository, &branch, &from, &line).map_err(|error| refused(&error))? {
         FastForward::Done => {
             let short = line.get(..8).unwrap_or(&line);
-            let count = match hub.new_commits(&line, &from) {
+            let count = match hub.commits().new_commits(&line, &from) {
                 1 => "1 new commit".to_string(),
                 many => format!("{many} new commits"),
             };
@@ -80,8 +80,8 @@ pub(super) fn land(world: &World, common: &Common, args: &TaskLandArgs) -> Answe
 /// Whether a task has landed; `None` if no batch is known.
 fn has_landed(journal: &Journal) -> Result<Option<bool>, JournalError> {
     let mut found = None;
-    for batch in journal.batches()? {
-        if let Some(state) = BatchState::of_events(&journal.events(batch)?) {
+    for batch in journal.runs().batches()? {
+        if let Some(state) = BatchState::of_events(&journal.events().of(batch)?) {
             found = Some(found == Some(true) || state.landed() > 0);
         }
     }
@@ -90,8 +90,8 @@ fn has_landed(journal: &Journal) -> Result<Option<bool>, JournalError> {
 
 /// The last commit of the line, as the newest batch has recorded it; `None` if no batch is known.
 pub(super) fn last_line(journal: &Journal) -> Result<Option<String>, JournalError> {
-    for batch in journal.batches()? {
-        if let Some(state) = BatchState::of_events(&journal.events(batch)?) {
+    for batch in journal.runs().batches()? {
+        if let Some(state) = BatchState::of_events(&journal.events().of(batch)?) {
             return Ok(Some(state.line));
         }
     }

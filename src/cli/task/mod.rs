@@ -14,8 +14,8 @@ pub(super) mod run;
 pub(super) mod shared;
 mod spec_kit;
 
-use crate::cli::args::Common;
 use crate::cli::config::project;
+use crate::cli::options::Common;
 use crate::cli::people::only_people;
 use crate::cli::respond::{Answered, answer, broken_journal, json_line};
 use crate::cli::runs::history::{is_alive, state};
@@ -105,8 +105,8 @@ pub(in crate::cli) fn dispute(world: &World, common: &Common, args: &DisputeArgs
 
 fn add(world: &World, common: &Common, args: &TaskAddArgs) -> Result<Exit, Diagnostic> {
     let new = new_task(world, common, args)?;
-    let (_, mut journal) = journal(world, common)?;
-    match journal.add_task(&new, &world.timestamp()).map_err(|error| broken_journal(&error))? {
+    let (_, journal) = journal(world, common)?;
+    match journal.tasks().add(&new, &world.timestamp()).map_err(|error| broken_journal(&error))? {
         Ok(id) => Ok(added(&id, args.json)),
         Err(refused) => Err(errors::refused(&refused, args.id.as_deref().unwrap_or(&new.title))),
     }
@@ -131,7 +131,8 @@ fn added(id: &str, as_json: bool) -> Exit {
 
 fn list(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagnostic> {
     let journal = existing_journal(world, common)?;
-    let tasks = journal.as_ref().map(|journal| journal.tasks().map_err(|error| broken_journal(&error))).transpose()?;
+    let tasks =
+        journal.as_ref().map(|journal| journal.tasks().all().map_err(|error| broken_journal(&error))).transpose()?;
     let tasks = tasks.unwrap_or_default();
     let places = journal.as_ref().map(TaskPlaces::of).transpose()?.unwrap_or_default();
     if as_json {
@@ -149,11 +150,11 @@ fn list(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagnosti
 fn show(world: &World, common: &Common, id: &str, as_json: bool) -> Result<Exit, Diagnostic> {
     let Some(journal) = existing_journal(world, common)? else { return Err(errors::unknown(id, None)) };
     let broken = |error| broken_journal(&error);
-    let tasks = journal.tasks().map_err(broken)?;
+    let tasks = journal.tasks().all().map_err(broken)?;
     let task = known(&tasks, id)?;
-    let trail = journal.trail(id).map_err(broken)?;
-    let runs = journal.runs_of(id).map_err(broken)?;
-    let disputes: Vec<_> = journal.disputes().map_err(broken)?.into_iter().filter(|one| one.task == id).collect();
+    let trail = journal.tasks().trail(id).map_err(broken)?;
+    let runs = journal.tasks().runs_of(id).map_err(broken)?;
+    let disputes: Vec<_> = journal.disputes().all().map_err(broken)?.into_iter().filter(|one| one.task == id).collect();
     let waits = waits_for(task, &tasks);
     let places = TaskPlaces::of(&journal)?;
     let (place, workspace) = (places.place_of(id), places.workspace(id));
@@ -173,13 +174,13 @@ fn show(world: &World, common: &Common, id: &str, as_json: bool) -> Result<Exit,
 }
 
 fn decide(world: &World, common: &Common, args: &TaskDecideArgs, to: Status) -> Result<Exit, Diagnostic> {
-    let (project, mut journal) = journal(world, common)?;
+    let (project, journal) = journal(world, common)?;
     let broken = |error| broken_journal(&error);
-    let tasks = journal.tasks().map_err(broken)?;
+    let tasks = journal.tasks().all().map_err(broken)?;
     let task = known(&tasks, &args.id)?;
     not_at_work(&project.root, &journal, &args.id)?;
     let change = decision(task, args, to)?;
-    match journal.move_task(&args.id, &change, &world.timestamp()).map_err(broken)? {
+    match journal.tasks().change_status(&args.id, &change, &world.timestamp()).map_err(broken)? {
         Ok(()) => Ok(decided(&args.id, to)),
         Err(refused) => Err(errors::refused(&refused, &args.id)),
     }
@@ -207,9 +208,9 @@ fn not_at_work(root: &Path, journal: &Journal, id: &str) -> Result<(), Diagnosti
     let locked = RunLock::is_held(root).map_err(broken)?;
     let lease = journal.lease().map_err(broken)?.filter(|lease| locked || is_alive(*lease));
     let Some(lease) = lease else { return Ok(()) };
-    for run in journal.runs_of(id).map_err(broken)? {
+    for run in journal.tasks().runs_of(id).map_err(broken)? {
         let in_batch = |row: &RunRow| row.batch == Some(lease.run) && row.outcome.is_none();
-        if run == lease.run || journal.run(run).map_err(broken)?.is_some_and(|row| in_batch(&row)) {
+        if run == lease.run || journal.runs().get(run).map_err(broken)?.is_some_and(|row| in_batch(&row)) {
             return Err(errors::at_work(id, lease.run));
         }
     }
@@ -217,9 +218,9 @@ fn not_at_work(root: &Path, journal: &Journal, id: &str) -> Result<(), Diagnosti
 }
 
 fn delete(world: &World, common: &Common, id: &str) -> Result<Exit, Diagnostic> {
-    let (project, mut journal) = journal(world, common)?;
+    let (project, journal) = journal(world, common)?;
     not_at_work(&project.root, &journal, id)?;
-    match journal.delete_task(id).map_err(|error| broken_journal(&error))? {
+    match journal.tasks().delete(id).map_err(|error| broken_journal(&error))? {
         Ok(()) => Ok(answer(&format!("task {id} is deleted; its runs are kept\n"))),
         Err(refused) => Err(errors::refused(&refused, id)),
     }
@@ -227,7 +228,7 @@ fn delete(world: &World, common: &Common, id: &str) -> Result<Exit, Diagnostic> 
 
 fn disputes(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagnostic> {
     let journal = existing_journal(world, common)?;
-    let found = journal.as_ref().map(|journal| journal.disputes().map_err(|error| broken_journal(&error)));
+    let found = journal.as_ref().map(|journal| journal.disputes().all().map_err(|error| broken_journal(&error)));
     let disputes = found.transpose()?.unwrap_or_default();
     if as_json {
         return Ok(answer(&(json!(disputes).to_string() + "\n")));
@@ -240,7 +241,7 @@ fn disputes(world: &World, common: &Common, as_json: bool) -> Result<Exit, Diagn
 /// The runs that wait for a decision which is not about a dispute.
 fn waiting_runs(journal: &Journal, disputes: &[Dispute]) -> Result<String, Diagnostic> {
     let mut text = String::new();
-    for row in journal.runs().map_err(|error| broken_journal(&error))? {
+    for row in journal.runs().all().map_err(|error| broken_journal(&error))? {
         let task = row.task.as_ref().and_then(|task| task.split(": ").next());
         let is_disputed = disputes.iter().any(|dispute| dispute.is_open() && Some(dispute.task.as_str()) == task);
         if row.batch.is_none() && !is_disputed && state(journal, &row)?.waits() {
@@ -264,7 +265,7 @@ fn known_dispute(disputes: &[Dispute], id: i64) -> Result<&Dispute, Diagnostic> 
 
 fn show_dispute(world: &World, common: &Common, id: i64, as_json: bool) -> Result<Exit, Diagnostic> {
     let Some(journal) = existing_journal(world, common)? else { return Err(errors::no_dispute(&id.to_string())) };
-    let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
+    let disputes = journal.disputes().all().map_err(|error| broken_journal(&error))?;
     let dispute = known_dispute(&disputes, id)?;
     if as_json {
         return Ok(answer(&json_line(json!(dispute))));
@@ -273,11 +274,11 @@ fn show_dispute(world: &World, common: &Common, id: i64, as_json: bool) -> Resul
 }
 
 fn delete_dispute(world: &World, common: &Common, id: i64) -> Result<Exit, Diagnostic> {
-    let (project, mut journal) = journal(world, common)?;
-    let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
+    let (project, journal) = journal(world, common)?;
+    let disputes = journal.disputes().all().map_err(|error| broken_journal(&error))?;
     let dispute = known_dispute(&disputes, id)?;
     not_at_work(&project.root, &journal, &dispute.task)?;
-    match journal.delete_dispute(id, &world.timestamp()).map_err(|error| broken_journal(&error))? {
+    match journal.disputes().delete(id, &world.timestamp()).map_err(|error| broken_journal(&error))? {
         Ok((task, status)) => {
             Ok(answer(&format!("dispute {id} is deleted; the status of task {task} is now {}\n", status.name())))
         }
@@ -286,8 +287,8 @@ fn delete_dispute(world: &World, common: &Common, id: i64) -> Result<Exit, Diagn
 }
 
 fn resolve_dispute(world: &World, common: &Common, id: i64, decision: &str, notes: &str) -> Result<Exit, Diagnostic> {
-    let (project, mut journal) = journal(world, common)?;
-    let disputes = journal.disputes().map_err(|error| broken_journal(&error))?;
+    let (project, journal) = journal(world, common)?;
+    let disputes = journal.disputes().all().map_err(|error| broken_journal(&error))?;
     let dispute = known_dispute(&disputes, id)?;
     let resolution = Resolution::named(decision).unwrap_or(Resolution::Custom);
     if resolution == Resolution::Custom && notes.trim().is_empty() {
@@ -296,7 +297,11 @@ fn resolve_dispute(world: &World, common: &Common, id: i64, decision: &str, note
     not_at_work(&project.root, &journal, &dispute.task)?;
     let minor = !dispute.is_open() && dispute.resolved.is_none();
     let change = |from: Status| resolve(from, resolution, notes);
-    match journal.resolve_dispute(id, decision, &change, &world.timestamp()).map_err(|error| broken_journal(&error))? {
+    match journal
+        .disputes()
+        .resolve(id, decision, &change, &world.timestamp())
+        .map_err(|error| broken_journal(&error))?
+    {
         Ok(task) if minor => Ok(answer(&format!("dispute {id} is marked as resolved; task {task} does not change\n"))),
         Ok(task) => {
             let to = change(Status::Disputed).to;

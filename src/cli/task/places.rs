@@ -21,8 +21,8 @@ impl TaskPlaces {
     pub(super) fn of(journal: &Journal) -> Result<Self, Diagnostic> {
         let broken = |error| broken_journal(&error);
         let mut found = Self::default();
-        for run in journal.batches().map_err(broken)? {
-            let state = BatchState::of_events(&journal.events(run).map_err(broken)?);
+        for run in journal.runs().batches().map_err(broken)? {
+            let state = BatchState::of_events(&journal.events().of(run).map_err(broken)?);
             found.batches.extend(state.map(|state| (run, state)));
         }
         let lease = journal.lease().map_err(broken)?.filter(|lease| is_alive(*lease));

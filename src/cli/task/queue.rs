@@ -2,8 +2,9 @@
 
 use crate::agent::ErrorClass;
 use crate::chain::{Limits, limit_name, show_duration};
-use crate::cli::args::{Common, RunArgs};
+use crate::cli::args::RunArgs;
 use crate::cli::config::Project;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, Stopped, broken_journal};
 use crate::cli::run as driven;
 use crate::cli::run::execute::{QueueRun, exit_of, lock};
@@ -129,7 +130,7 @@ fn work_on_next(
     if let Some(signal) = Interrupts::take_signal().and_then(Sig::of_number) {
         return Ok(Some(Stop::Signal(signal)));
     }
-    let tasks = journal.tasks().map_err(broken)?;
+    let tasks = journal.tasks().all().map_err(broken)?;
     let mut done: Vec<String> = sofar.rows.iter().map(|row| row.task.clone()).collect();
     done.extend(shared_ids(&queue.project.root)?);
     let Some(id) = next(&tasks, &done).map(|task| task.id.clone()) else { return Ok(Some(Stop::Done)) };
@@ -140,7 +141,7 @@ fn work_on_next(
     if !common.quiet {
         print_error(&format!("task {id}\n"));
     }
-    let before = journal.runs_of(&id).map_err(broken)?.last().copied();
+    let before = journal.tasks().runs_of(&id).map_err(broken)?.last().copied();
     let limits = written(&stricter(&left, each), args);
     let is_of_the_whole = |limit: LimitKind| is_stricter(limit, &left, each);
     let to_run = (queue.to_run)(id.clone(), limits);
@@ -164,16 +165,16 @@ fn work_on_next(
             exit
         }
     };
-    let run = journal.runs_of(&id).map_err(broken)?.last().copied().filter(|run| before != Some(*run));
+    let run = journal.tasks().runs_of(&id).map_err(broken)?.last().copied().filter(|run| before != Some(*run));
     let events = match run {
-        Some(run) => journal.events(run).map_err(broken)?,
+        Some(run) => journal.events().of(run).map_err(broken)?,
         None => Vec::new(),
     };
-    let status = journal.task(&id).map_err(broken)?.map_or("deleted", |task| task.status.name());
+    let status = journal.tasks().get(&id).map_err(broken)?.map_or("deleted", |task| task.status.name());
     let title = tasks.iter().find(|task| task.id == id).map_or_else(String::new, |task| task.title.clone());
     sofar.rows.push(QueueRow::of(id, title, status, run, &events));
     if let Some(run) = run {
-        sofar.count(&events, &journal.outline(run).map_err(broken)?.unwrap_or_default());
+        sofar.count(&events, &journal.runs().outline(run).map_err(broken)?.unwrap_or_default());
     }
     // One task may be refused, for example because of its specification. The others are still worked on.
     let exit = if exit == Exit::Refused { Exit::Incomplete } else { exit };

@@ -1,6 +1,7 @@
 //! `task run`: works on one task, or on one after the other, each in a run of its own.
 
-use crate::cli::args::{Common, RunArgs};
+use crate::cli::args::RunArgs;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, broken_journal};
 use crate::cli::run as driven;
 use crate::cli::run::chain::split;
@@ -64,7 +65,7 @@ pub(in crate::cli) fn run(world: &World, common: &Common, args: &TaskRunArgs) ->
 
 /// The next task of the project itself: another batch may work on those of a hub.
 fn next_of(journal: &Journal, root: &Path) -> Result<Option<String>, Diagnostic> {
-    let tasks = journal.tasks().map_err(|error| broken_journal(&error))?;
+    let tasks = journal.tasks().all().map_err(|error| broken_journal(&error))?;
     Ok(next(&tasks, &shared_ids(root)?).map(|task| task.id.clone()))
 }
 

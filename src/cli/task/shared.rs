@@ -2,12 +2,12 @@
 
 use super::args::{TaskAddArgs, TaskDecideArgs, TaskImportArgs, TaskVerb};
 use super::{added, decided, decision, errors, import, new_task};
-use crate::cli::args::Common;
 use crate::cli::config::shell;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, Stopped, answer, json_line};
 use crate::cli::task::facts::known;
 use crate::cli::work::open_hub;
-use crate::hub::{FoundTask, Hub, Person, TaskChange};
+use crate::hub::{FoundTask, Hub, Person, TaskChange, is_hub_url, url_of_remote};
 use crate::journal::NewTask;
 use crate::report::{Paint, task_text, tasks_text};
 use crate::source::Diagnostic;
@@ -40,9 +40,9 @@ pub(super) fn task(world: &World, common: &Common, verb: &TaskVerb, hub: &str) -
 /// Opens a hub by its URL, its path, or the name of a remote of the repository.
 pub(in crate::cli) fn shared_hub(world: &World, common: &Common, name: &str) -> Result<Hub, Stopped> {
     let folder = shell(world, common);
-    let url = if Hub::is_url(name) { None } else { Hub::url_of(name, &folder) };
+    let url = if is_hub_url(name) { None } else { url_of_remote(name, &folder) };
     let found = url.as_deref().unwrap_or(name);
-    if Hub::is_url(found) {
+    if is_hub_url(found) {
         return open_hub(world, found);
     }
     let path = folder.join(found);
@@ -63,7 +63,7 @@ impl SharedTasks {
     }
 
     fn all(&self) -> Result<(Vec<FoundTask>, Vec<Task>), Stopped> {
-        let found = self.hub.shared_tasks()?;
+        let found = self.hub.tasks().all()?;
         let tasks = found.iter().map(|found| found.task.task()).collect();
         Ok((found, tasks))
     }
@@ -89,7 +89,7 @@ impl SharedTasks {
             let tasks = with_ids(new, &known, &world.timestamp())?;
             let change = |task| TaskChange { task, old: None, old_work: None, event: "added".into() };
             let changes: Vec<TaskChange<'_>> = tasks.iter().map(change).collect();
-            if self.hub.put_shared_tasks(&changes, &self.person)? {
+            if self.hub.tasks().put(&changes, &self.person)? {
                 return Ok(tasks.into_iter().map(|task| task.id).collect());
             }
         }
@@ -117,7 +117,7 @@ impl SharedTasks {
             }
             let old_work = task.work.clone();
             let change = TaskChange { task: &task, old: Some(&commit), old_work: old_work.as_deref(), event };
-            if self.hub.put_shared_tasks(&[change], &self.person)? {
+            if self.hub.tasks().put(&[change], &self.person)? {
                 return Ok(decided(&args.id, to));
             }
         }
@@ -127,7 +127,7 @@ impl SharedTasks {
     /// Who works on tasks now, in words. A batch that has been silent for a minute does not count: its machine may be
     /// lost.
     fn working(&self, world: &World) -> Result<Option<String>, Stopped> {
-        let found = self.hub.integrator()?.filter(|found| !found.is_free());
+        let found = self.hub.shared().integrator()?.filter(|found| !found.is_free());
         let now = world.moment().as_second();
         Ok(found.filter(|found| now.abs_diff(found.at) < SILENT).map(|found| found.holder()))
     }

@@ -19,7 +19,7 @@ pub(super) struct SpecKitTask {
 }
 
 /// One item of the list.
-struct Item {
+struct SpecKitItem {
     id: String,
     title: String,
     is_done: bool,
@@ -62,7 +62,7 @@ pub(super) fn tasks(source: &Arc<Source>, path: &Path) -> Vec<SpecKitTask> {
 }
 
 /// Reads a line; `None` if it is no task.
-fn item(line: &str, at: Place) -> Option<Item> {
+fn item(line: &str, at: Place) -> Option<SpecKitItem> {
     let text = line.trim().strip_prefix("- [")?;
     let (mark, text) = text.split_once("] ")?;
     let is_done = match mark {
@@ -82,7 +82,7 @@ fn item(line: &str, at: Place) -> Option<Item> {
         text = rest;
     }
     let title = text.trim().to_string();
-    (is_id && !title.is_empty()).then(|| Item { id: id.to_string(), title, is_done, is_parallel, at })
+    (is_id && !title.is_empty()).then(|| SpecKitItem { id: id.to_string(), title, is_done, is_parallel, at })
 }
 
 #[cfg(test)]

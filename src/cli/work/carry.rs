@@ -3,8 +3,8 @@
 use super::args::{BundleArgs, WorkArgs};
 use super::open::no_home;
 use super::{do_by_name, refused};
-use crate::cli::args::Common;
 use crate::cli::config::project;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, Stopped, answer};
 use crate::cli::run::execute::command_line;
 use crate::cli::runs::history::state;
@@ -22,7 +22,7 @@ use std::path::Path;
 pub(in crate::cli) fn bundle(world: &World, common: &Common, args: &BundleArgs) -> Answered {
     let hub = own_hub(world, common)?;
     can_be_written(world, &args.out)?;
-    hub.write_unit(&args.unit, &world.cwd().join(&args.out), None).map_err(|error| match error {
+    hub.unit_files().write(&args.unit, &world.cwd().join(&args.out), None).map_err(|error| match error {
         HubError::Unknown { .. } => refused(&error).help(format!(
             "list the units: git --git-dir {} for-each-ref refs/forkhestra/units",
             world.relative(hub.path())
@@ -36,10 +36,10 @@ pub(in crate::cli) fn bundle(world: &World, common: &Common, args: &BundleArgs) 
 pub(in crate::cli) fn sync(world: &World, common: &Common, file: &Path) -> Answered {
     let hub = own_hub(world, common)?;
     let mut is_superseded = false;
-    for (unit, synced) in hub.sync(&world.cwd().join(file)).map_err(|error| refused(&error))? {
+    for (unit, synced) in hub.unit_files().sync(&world.cwd().join(file)).map_err(|error| refused(&error))? {
         let words = match synced {
             Synced::Taken => {
-                let found = hub.unit(&unit)?;
+                let found = hub.units().get(&unit)?;
                 if found.is_some_and(|found| found.record.stage == UnitStage::Done) {
                     format!("unit {unit} is done{}\n", to_land(world, common, &unit))
                 } else {
@@ -74,11 +74,12 @@ pub(super) fn work_on_file(
     let digest = sha256(file.as_os_str().as_encoded_bytes());
     let name = format!("file-{}.git", digest.get(..8).unwrap_or(&digest));
     let path = world.own_cache().ok_or_else(no_home)?.join("hubs").join(name);
-    let (hub, units) = Hub::of_file(&file, &path)?;
+    let hub = Hub::open_or_create(&path)?;
+    let units = hub.unit_files().import(&file)?;
     let [unit] = units.as_slice() else { return Err(several(&file, units.len()).into()) };
     let exit = do_by_name(world, common, args, &hub, (unit, worker));
-    let bundle = hub.bundle(unit)?;
-    hub.write_unit(unit, &world.cwd().join(out), Some(&bundle.base))?;
+    let bundle = hub.units().bundle(unit)?;
+    hub.unit_files().write(unit, &world.cwd().join(out), Some(&bundle.base))?;
     print_error(&format!("wrote unit {unit} to {}\n", out.display()));
     exit
 }
@@ -88,7 +89,7 @@ fn to_land(world: &World, common: &Common, unit: &str) -> String {
     let root = project(world, common).root;
     let batch = unit.split('-').next().and_then(|number| number.parse().ok());
     let found = Journal::existing(&root).ok().flatten().zip(batch).and_then(|(journal, batch)| {
-        let row = journal.run(batch).ok()??;
+        let row = journal.runs().get(batch).ok()??;
         state(&journal, &row).is_ok_and(RunState::may_resume).then_some(row.id)
     });
     found.map_or_else(String::new, |batch| {

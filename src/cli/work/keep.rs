@@ -45,8 +45,8 @@ fn keep(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &mut Claim) ->
     if run.has_ended {
         return Some(true);
     }
-    let work = hub.commit_workspace(bundle, workspace).ok()?;
-    hub.checkpoint_run(claim, &work, run.kept()).ok()
+    let work = hub.workspaces().commit(bundle, workspace).ok()?;
+    hub.kept().checkpoint(claim, &work, run.kept()).ok()
 }
 
 /// The run of a unit, ready to be kept.
@@ -67,10 +67,10 @@ impl RunToKeep {
 pub(super) fn last_run(workspace: &Workspace) -> Option<RunToKeep> {
     let before = workspace.run_before()?;
     let journal = Journal::existing(&workspace.root).ok()??;
-    let row = journal.runs().ok()?.into_iter().next().filter(|row| row.id > before)?;
-    let outline = journal.outline(row.id).ok()??;
+    let row = journal.runs().all().ok()?.into_iter().next().filter(|row| row.id > before)?;
+    let outline = journal.runs().outline(row.id).ok()??;
     let (mut events, mut digest, mut has_ended) = (String::new(), String::new(), false);
-    for event in journal.events(row.id).ok()? {
+    for event in journal.events().of(row.id).ok()? {
         events += &(serde_json::to_string(&event).ok()? + "\n");
         has_ended = matches!(event.event, EventKind::RunFinished { .. });
         if let EventKind::RunStarted { digest: planned, .. } = event.event {
@@ -79,7 +79,7 @@ pub(super) fn last_run(workspace: &Workspace) -> Option<RunToKeep> {
     }
     let facts = RunFacts { started: row.started, digest, outline: outline.on_any_machine() };
     let facts = serde_json::to_string(&facts).ok()?;
-    Some(RunToKeep { facts, events, attempts: journal.run_folder(row.id), has_ended })
+    Some(RunToKeep { facts, events, attempts: journal.files().run_folder(row.id), has_ended })
 }
 
 /// A bundle that begins with the work at the last checkpoint of its unit, if there is one.
@@ -101,7 +101,7 @@ pub(super) fn restore(
     workspace: &Workspace,
     found: Option<&FoundUnit>,
 ) -> Result<Option<i64>, Stopped> {
-    let Some((found, (facts, events))) = found.and_then(|found| Some((found, hub.kept_run(found)?))) else {
+    let Some((found, (facts, events))) = found.and_then(|found| Some((found, hub.kept().run(found)?))) else {
         return Ok(None);
     };
     let events: Result<Vec<Event>, _> = events.lines().map(serde_json::from_str).collect();
@@ -111,7 +111,9 @@ pub(super) fn restore(
     let new = NewRun { worker: Worker::NONE, started: &started, digest: &digest, outline: &outline };
     let task = bundle.task.as_ref().map(|task| task.id.as_str());
     let run = journal.adopt_run(task, new, events, world.now())?;
-    journal.make_run_folder(run)?;
-    hub.restore_attempts(&bundle.unit, found, &journal.run_folder(run)).map_err(|error| refused(&error))?;
+    journal.files().make_run_folder(run)?;
+    hub.kept()
+        .restore_attempts(&bundle.unit, found, &journal.files().run_folder(run))
+        .map_err(|error| refused(&error))?;
     Ok(Some(run))
 }

@@ -7,9 +7,9 @@ mod keep;
 mod next;
 mod open;
 
-use crate::cli::args::{Common, ResumeArgs, RunArgs};
+use crate::cli::args::{ResumeArgs, RunArgs};
 use crate::cli::eval::{keep_answers, run_slice};
-use crate::cli::options::OutputArgs;
+use crate::cli::options::{Common, OutputArgs};
 use crate::cli::respond::{Answered, Stopped, answer};
 use crate::cli::run;
 use crate::context::TreeOrigin;
@@ -65,21 +65,21 @@ fn work_on_units(world: &World, common: &Common, args: &WorkArgs) -> Answered {
 
 /// Works on the unit with this name.
 fn do_by_name(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, (unit, worker): (&str, &str)) -> Answered {
-    hub.refresh(unit)?;
-    let before = hub.unit(unit)?;
-    if let Some(mut claim) = hub.claim(unit, worker)? {
-        let bundle = hub.bundle(unit)?;
+    hub.units().refresh(unit)?;
+    let before = hub.units().get(unit)?;
+    if let Some(mut claim) = hub.units().claim(unit, worker)? {
+        let bundle = hub.units().bundle(unit)?;
         return match obstacle(world, &bundle, args) {
             Some(refusal) => refuse(world, hub, &bundle, &mut claim, refusal),
             None => do_unit(world, common, args, hub, (bundle, claim), before.as_ref()),
         };
     }
     // Whoever started this worker may have missed what the earlier one reported.
-    let workspace = Workspace::of(&hub.bundle(unit)?, &folder(world, args, hub)?);
+    let workspace = Workspace::of(&hub.units().bundle(unit)?, &folder(world, args, hub)?);
     if let Some((run, true)) = under_way(&workspace) {
         report_events(world, &workspace.root, run)?;
     } else if !world.stdout_is_terminal()
-        && let Some((_, events)) = hub.unit(unit)?.and_then(|found| hub.kept_run(&found))
+        && let Some((_, events)) = hub.units().get(unit)?.and_then(|found| hub.kept().run(&found))
     {
         answer(&(events + "\n"));
     }
@@ -116,7 +116,7 @@ fn refuse(world: &World, hub: &Hub, bundle: &Bundle, claim: &mut Claim, refusal:
     let stopped = Stopped::from(refusal);
     let error = stopped.words();
     let kept = KeptUnit { work: &bundle.start, run: None, error: error.as_deref() };
-    hub.hand_over(claim, kept, Some(Exit::Refused.code()))?;
+    hub.kept().hand_over(claim, kept, Some(Exit::Refused.code()))?;
     Ok(stopped.exit(world))
 }
 
@@ -131,11 +131,11 @@ fn do_unit(
 ) -> Answered {
     let folder = folder(world, args, hub)?;
     let (workspace, lock) = workspace_of(&mut bundle, &folder, claim.fence, args)?;
-    hub.unlock(&workspace);
+    hub.workspaces().unlock(&workspace);
     // If another worker has claimed the unit since, what is here is older than the hub's last checkpoint.
     let is_newest = workspace.fence() == before.map(|before| before.record.fence);
-    let found = hub.unit(&claim.unit)?;
-    let is_kept = || found.as_ref().is_some_and(|found| hub.kept_run(found).is_some());
+    let found = hub.units().get(&claim.unit)?;
+    let is_kept = || found.as_ref().is_some_and(|found| hub.kept().run(found).is_some());
     let mut earlier = under_way(&workspace).filter(|_| is_newest || !is_kept());
     let mut origin = hub.origin();
     if earlier.is_some() {
@@ -143,7 +143,7 @@ fn do_unit(
     } else {
         bundle = from_checkpoint(&bundle, found.as_ref());
         let from = files(hub, &bundle, args)?;
-        origin = hub.make_workspace(&bundle, &workspace, &from)?;
+        origin = hub.workspaces().make(&bundle, &workspace, &from)?;
         begin(&workspace, &bundle, claim.fence)?;
         earlier = restore(world, hub, &bundle, &workspace, found.as_ref())?.map(|run| (run, false));
     }
@@ -154,7 +154,7 @@ fn do_unit(
     let keeper = (!args.no_checkpoints).then(|| keeper(hub, &bundle, &workspace, &claim));
     let common = &Common { keeper, ..in_place(common, &bundle, &workspace, origin) };
     let earlier = earlier.map(|(run, has_ended)| {
-        let offered = found.iter().flat_map(|found| hub.limits_of(found));
+        let offered = found.iter().flat_map(|found| hub.kept().limits(found));
         EarlierRun { run, has_ended, limits: offered.chain(args.limit.iter().cloned()).collect() }
     });
     let says = |words: String| {
@@ -173,9 +173,9 @@ fn do_unit(
     let exit = hand_over(hub, &bundle, &workspace, &mut claim.borrow_mut(), result)?;
     says(if exit == Exit::Success { "complete".into() } else { format!("ended with exit code {}", exit.code()) });
     // On its own machine, the batch removes it once the work has landed.
-    if !args.no_checkpoints && hub.unit(&bundle.unit)?.is_some_and(|unit| unit.record.stage == UnitStage::Done) {
+    if !args.no_checkpoints && hub.units().get(&bundle.unit)?.is_some_and(|unit| unit.record.stage == UnitStage::Done) {
         drop(lock);
-        hub.remove_workspace(&workspace);
+        hub.workspaces().remove(&workspace);
     }
     Ok(exit)
 }
@@ -223,13 +223,13 @@ struct UnitResult<'a> {
 /// Keeps the work, and hands the unit over unless it was interrupted or has reached a limit, which can be raised.
 fn hand_over(hub: &Hub, bundle: &Bundle, workspace: &Workspace, claim: &mut Claim, result: UnitResult<'_>) -> Answered {
     let UnitResult { exit, error, has_run } = result;
-    let work = hub.commit_workspace(bundle, workspace)?;
+    let work = hub.workspaces().commit(bundle, workspace)?;
     let continues =
         matches!(exit, Exit::HungUp | Exit::Interrupted | Exit::Terminated | Exit::OutputClosed | Exit::LimitReached);
     let run = has_run.then(|| last_run(workspace)).flatten();
     let kept = KeptUnit { work: &work, run: run.as_ref().map(RunToKeep::kept), error };
     let exit_code = (!continues).then(|| exit.code());
-    if patiently(&bundle.unit, || hub.hand_over(claim, kept, exit_code))? {
+    if patiently(&bundle.unit, || hub.kept().hand_over(claim, kept, exit_code))? {
         return Ok(exit);
     }
     print_error(&format!("another process has claimed unit {}; its result counts\n", bundle.unit));
@@ -310,14 +310,14 @@ fn carry_out(
 fn under_way(workspace: &Workspace) -> Option<(i64, bool)> {
     let before = workspace.run_before()?;
     let journal = Journal::existing(&workspace.root).ok()??;
-    let row = journal.runs().ok()?.into_iter().next().filter(|row| row.id > before && row.began)?;
+    let row = journal.runs().all().ok()?.into_iter().next().filter(|row| row.id > before && row.began)?;
     Some((row.id, row.outcome.is_some_and(crate::engine::RunOutcome::is_a_conclusion)))
 }
 
 /// Records the unit as the owner of its workspace, and gives the workspace its task.
 fn begin(workspace: &Workspace, bundle: &Bundle, fence: u32) -> Result<(), Stopped> {
-    let mut journal = Journal::open(&workspace.root)?;
-    let before = journal.runs()?.first().map_or(0, |row| row.id);
+    let journal = Journal::open(&workspace.root)?;
+    let before = journal.runs().all()?.first().map_or(0, |row| row.id);
     if let Some(task) = &bundle.task {
         let new = NewTask {
             id: Some(task.id.clone()),
@@ -329,7 +329,7 @@ fn begin(workspace: &Workspace, bundle: &Bundle, fence: u32) -> Result<(), Stopp
         let entries = task.trail.iter();
         let trail: Vec<AuditRow> =
             entries.map(|entry| AuditRow { at: entry.at.clone(), run: None, change: entry.change.clone() }).collect();
-        journal.put_task(&task.id, &new, &task.added, &trail)?;
+        journal.tasks().put(&task.id, &new, &task.added, &trail)?;
     }
     Ok(workspace.take(before, fence)?)
 }
@@ -340,14 +340,14 @@ fn report_events(world: &World, root: &Path, run: i64) -> Result<(), Stopped> {
         return Ok(());
     }
     let Some(journal) = Journal::existing(root)? else { return Ok(()) };
-    let lines = journal.events(run)?.into_iter().filter_map(|event| serde_json::to_string(&event).ok());
+    let lines = journal.events().of(run)?.into_iter().filter_map(|event| serde_json::to_string(&event).ok());
     answer(&lines.map(|line| line + "\n").collect::<String>());
     Ok(())
 }
 
 fn exit_of_run(root: &Path, run: i64) -> Answered {
     let rows = match Journal::existing(root)? {
-        Some(journal) => journal.runs()?,
+        Some(journal) => journal.runs().all()?,
         None => Vec::new(),
     };
     let outcome = rows.into_iter().find(|row| row.id == run).and_then(|row| row.outcome);

@@ -2,7 +2,7 @@
 
 use super::args::WorkArgs;
 use super::{do_unit, obstacle};
-use crate::cli::args::Common;
+use crate::cli::options::Common;
 use crate::cli::respond::{Answered, Stopped};
 use crate::cli::run;
 use crate::engine::{RunOutcome, Sig};
@@ -35,7 +35,7 @@ pub(super) fn next(world: &World, common: &Common, args: &WorkArgs, hub: &Hub, w
             Some(exit) if !continues || ends_the_worker(exit) => return Ok(exit),
             Some(_) => waits = 0,
             // Verifications, and work that is sent back, become units while the batch is running.
-            None if args.wait || args.all && waits < MOST_WAITS && hub.has_open_batch()? => {
+            None if args.wait || args.all && waits < MOST_WAITS && hub.batches().is_any_open()? => {
                 if waits == 0 && args.all {
                     print_error("no unit is waiting, but the batch is running: waiting for its next one\n");
                 }
@@ -94,19 +94,19 @@ fn next_unit(
     (hub, worker): (&Hub, &str),
     left: &mut LeftUnits,
 ) -> Result<Option<Exit>, Stopped> {
-    match hub.refresh("*") {
+    match hub.units().refresh("*") {
         Err(error) if args.wait => {
             print_error(&format!("{error}\n"));
             return Ok(None);
         }
         refreshed => refreshed?,
     }
-    for (unit, found) in hub.units()? {
+    for (unit, found) in hub.units().all()? {
         let is_own = args.name.as_ref().is_some_and(|name| found.is_claimed_by(name));
         if !is_own && found.record.stage != UnitStage::Queued {
             continue;
         }
-        let bundle = hub.bundle(&unit)?;
+        let bundle = hub.units().bundle(&unit)?;
         let labels = bundle.needs.missing_labels(&args.label);
         if !labels.is_empty() {
             left.add(|| format!("unit {unit} needs a worker with --label {}", labels.join(" --label ")));
@@ -117,7 +117,7 @@ fn next_unit(
             continue;
         }
         // Another worker may have claimed it since.
-        if let Some(claim) = hub.claim_as(&unit, found.clone(), worker)? {
+        if let Some(claim) = hub.units().claim_as(&unit, found.clone(), worker)? {
             return do_unit(world, common, args, hub, (bundle, claim), Some(&found)).map(Some);
         }
     }

@@ -1,27 +1,27 @@
 //! What a worker needs before it begins: the hub, the directory of its workspaces, ignored files, and ports.
 
 use super::args::WorkArgs;
-use crate::agent::find_all_on_path;
+use crate::agent::find_on_path;
 use crate::cli::respond::Stopped;
-use crate::hub::{Hub, PortBlock, Workspace};
+use crate::hub::{Hub, PortBlock, Workspace, is_hub_url, project_of_url};
 use crate::source::{Diagnostic, Env, sha256};
 use crate::unit::{Bundle, Needs};
-use crate::world::World;
+use crate::world::{World, parked_variable};
 use std::path::{Path, PathBuf};
 
 /// What this machine lacks of what a unit needs, in words.
 pub(in crate::cli) fn missing(world: &World, needs: &Needs) -> Vec<String> {
-    needs.missing(|name| !find_all_on_path(name, world, world).is_empty(), |name| world.var(name).is_some())
+    needs.missing(|name| find_on_path(name, world, world).is_some(), |name| world.var(name).is_some())
 }
 
 /// Opens a hub on this machine, or the mirror of one on another machine.
 pub(in crate::cli) fn open(world: &World, hub: &str) -> Result<Hub, Stopped> {
-    if !Hub::is_url(hub) {
+    if !is_hub_url(hub) {
         let path = world.cwd().join(hub);
         return if path.join("HEAD").is_file() { Ok(Hub::at(&path)) } else { Err(no_hub(&path).into()) };
     }
     let digest = sha256(hub.as_bytes());
-    let name = format!("{}-{}.git", Hub::project_of(hub), digest.get(..8).unwrap_or(&digest));
+    let name = format!("{}-{}.git", project_of_url(hub), digest.get(..8).unwrap_or(&digest));
     let path = world.own_cache().ok_or_else(no_home)?.join("hubs").join(name);
     world.make_own_cache();
     Ok(Hub::mirror(hub, &path)?)
@@ -92,8 +92,7 @@ pub(super) fn in_workspace(
     ports: Option<&PortBlock>,
     try_number: Option<u32>,
 ) -> World {
-    let mut variables =
-        vec![("FORKHESTRA_WORKSPACE", workspace.top.clone().into_os_string()), crate::world::parked_variable(folder)];
+    let mut variables = vec![("FORKHESTRA_WORKSPACE", workspace.top.clone().into_os_string()), parked_variable(folder)];
     variables.extend(try_number.map(|number| ("FORKHESTRA_TRY", number.to_string().into())));
     variables.extend(ports.map(|ports| ("FORKHESTRA_PORT", ports.first.to_string().into())));
     world.with_variables(&variables)

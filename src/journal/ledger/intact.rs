@@ -1,94 +1,100 @@
 //! Whether only forkhestra has written a journal.
 
-use super::{Head, is_shrunk, kept, rows};
+use super::{Head, RowSum, is_shrunk, kept, rows};
+use crate::journal::database::Database;
 use crate::journal::error::JournalError;
 use crate::journal::folders::{FileStat, stat_of};
-use crate::journal::store::Journal;
-use std::os::unix::fs::MetadataExt;
+use rusqlite::Connection;
 use std::path::Path;
 
-impl Journal {
-    fn files(&self) -> [Option<FileStat>; 2] {
-        let log = self.path().with_extension("db-wal");
-        [self.path(), log.as_path()]
-            .map(|path: &Path| std::fs::symlink_metadata(path).ok().map(|found| stat_of(&found)))
+/// Notices what another program writes into a journal.
+#[derive(Debug, Default)]
+pub(in crate::journal) struct LedgerWatch {
+    /// The state after the last commit of this process; `None` until [`LedgerWatch::begin`] is first called.
+    head: Option<Head>,
+}
+
+impl LedgerWatch {
+    /// Whether the watch has begun.
+    pub(in crate::journal) fn has_begun(&self) -> bool {
+        self.head.is_some()
     }
 
     /// Remembers the current state. From now on, only forkhestra may change the journal.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn remember(&mut self) -> Result<(), JournalError> {
-        let read = || -> rusqlite::Result<Option<Head>> {
-            let version = self.database.pragma_query_value(None, "data_version", |row| row.get(0))?;
-            Ok(kept(&self.database)?.map(|(links, sum)| Head { links, sum, version, files: self.files() }))
-        };
-        self.head = read().map_err(self.failed())?;
+    pub(in crate::journal) fn begin(&mut self, database: &Database) -> Result<(), JournalError> {
+        let found = database.with(|connection| Ok((version(connection)?, kept(connection)?)))?;
+        self.head = found.1.map(|(links, sum)| Head { links, sum, version: found.0, files: files(database.path()) });
         Ok(())
     }
 
-    /// Follows one of our commits. What another program has done in the meantime is left to the next check.
-    pub(in crate::journal) fn remember_own_write(&mut self) -> Result<(), JournalError> {
-        let Some(before) = self.head else { return Ok(()) };
-        self.remember()?;
-        if self.head.is_none_or(|now| now.version != before.version || is_shrunk(before, now.files)) {
-            self.head = Some(before);
+    /// Follows our commit, which left this number of changes and this sum. Right before, the check has found nothing.
+    /// What another program commits after us changes SQLite's version, so that the next check finds it.
+    pub(in crate::journal) fn follow(&mut self, database: &Database, written: Option<(i64, RowSum)>) {
+        let Some((before, (links, sum))) = self.head.zip(written) else { return };
+        let files = files(database.path());
+        if !is_shrunk(before, files) {
+            self.head = Some(Head { links, sum, version: before.version, files });
         }
-        Ok(())
     }
 
-    /// Whether only forkhestra has written the journal, in this process or another. Costs two `stat`s if no other
+    /// Whether only forkhestra has written the journal, in this process or another. Costs three `stat`s if no other
     /// process has written, otherwise a read of all rows.
-    ///
-    /// # Errors
-    /// When it cannot be read.
-    pub fn is_intact(&mut self) -> Result<bool, JournalError> {
+    pub(in crate::journal) fn is_intact(&mut self, database: &Database) -> Result<bool, JournalError> {
         // A removed database is still open here, and would still answer.
-        if std::fs::symlink_metadata(self.path()).map_or(0, |found| found.ino()) != self.inode {
+        if !database.is_in_place() {
             return Ok(false);
         }
-        let version: i64 =
-            self.database.pragma_query_value(None, "data_version", |row| row.get(0)).map_err(self.failed())?;
-        if self.head.is_some_and(|head| head.version == version && head.files == self.files()) {
+        let version = database.with(version)?;
+        let now = files(database.path());
+        if self.head.is_some_and(|head| head.version == version && head.files == now) {
             return Ok(true);
         }
-        if self.head.is_some_and(|head| is_shrunk(head, self.files())) {
+        if self.head.is_some_and(|head| is_shrunk(head, now)) {
             return Ok(false);
         }
         // Damage to the file itself shows when it is read.
-        let Ok(Some((links, sum))) = kept(&self.database) else { return Ok(false) };
-        let Ok(found) = rows(&self.database) else { return Ok(false) };
+        let Ok(Some((links, sum))) = kept(database.connection()) else { return Ok(false) };
+        let Ok(found) = rows(database.connection()) else { return Ok(false) };
         let follows = self.head.is_none_or(|head| links > head.links || links == head.links && sum == head.sum);
         if found != sum || !follows {
             return Ok(false);
         }
-        self.remember()?;
+        self.begin(database)?;
         Ok(true)
     }
 
     /// Accepts the journal as it is.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn accept(&mut self) -> Result<(), JournalError> {
-        let sum = rows(&self.database).map_err(self.failed())?;
+    pub(in crate::journal) fn accept(&mut self, database: &Database) -> Result<(), JournalError> {
         let update = "UPDATE ledger SET links = links + 1, sum = ?1";
-        self.database.execute(update, [&sum[..]]).map_err(self.failed())?;
-        self.remember()
+        database.with(|connection| connection.execute(update, [&rows(connection)?[..]]))?;
+        self.begin(database)
     }
+}
+
+/// SQLite's number for the commits of other connections (sqlite.org/pragma.html, `data_version`).
+fn version(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))
+}
+
+/// The database file and its log.
+fn files(path: &Path) -> [Option<FileStat>; 2] {
+    let log = path.with_extension("db-wal");
+    [path, &log].map(|path| std::fs::symlink_metadata(path).ok().map(|found| stat_of(&found)))
 }
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "simulates tampering")]
 mod tests {
     use super::*;
-    use crate::journal::NewTask;
-    use rusqlite::Connection;
+    use crate::engine::{Event, EventKind, RunOutcome};
+    use crate::journal::{Journal, NewTask};
+    use std::cell::RefCell;
+    use std::time::Instant;
 
     fn journal(root: &Path) -> Journal {
         let mut journal = Journal::open(root).unwrap();
         let task = NewTask { title: "T".into(), ..NewTask::default() };
-        journal.add_task(&task, "now").unwrap().unwrap();
+        journal.tasks().add(&task, "now").unwrap().unwrap();
         journal.remember().unwrap();
         journal
     }
@@ -99,13 +105,14 @@ mod tests {
         let mut journal = journal(root.path());
         assert!(journal.is_intact().unwrap());
         // A person's command in another terminal.
-        let mut other = Journal::open(root.path()).unwrap();
-        other.add_task(&NewTask { title: "U".into(), ..NewTask::default() }, "now").unwrap().unwrap();
+        let other = Journal::open(root.path()).unwrap();
+        other.tasks().add(&NewTask { title: "U".into(), ..NewTask::default() }, "now").unwrap().unwrap();
         assert!(journal.is_intact().unwrap());
-        other.delete_task("1").unwrap().unwrap();
+        other.tasks().delete("1").unwrap().unwrap();
         assert!(journal.is_intact().unwrap());
-        other.database.execute("INSERT INTO runs (started, chain, digest) VALUES ('now', 'a', 'd')", []).unwrap();
-        other.send_message(1, "use the new API", "now").unwrap();
+        let run = "INSERT INTO runs (started, chain, digest) VALUES ('now', 'a', 'd')";
+        other.database().connection().execute(run, []).unwrap();
+        other.messages().send(1, "use the new API", "now").unwrap();
         assert!(journal.is_intact().unwrap());
     }
 
@@ -148,13 +155,36 @@ mod tests {
             let other = Connection::open(journal.path()).unwrap();
             other.execute_batch("DROP TRIGGER tasks_changed; UPDATE tasks SET title = 'X'").unwrap();
         };
-        for tamper in [emptied, changed] {
+        let turned_back: fn(&Journal) = |journal| {
+            Connection::open(journal.path()).unwrap().execute("UPDATE ledger SET links = 0", []).unwrap();
+        };
+        for tamper in [emptied, changed, turned_back] {
             let root = tempfile::tempdir().unwrap();
             let mut journal = journal(root.path());
-            tamper(&journal);
-            journal.remember_own_write().unwrap();
+            journal.follow_own_write(tamper);
             assert!(!journal.is_intact().unwrap_or(false));
         }
+    }
+
+    #[test]
+    fn what_somebody_else_commits_while_our_commit_waits_is_found() {
+        thread_local!(static OTHER: RefCell<Option<Connection>> = const { RefCell::new(None) });
+        let root = tempfile::tempdir().unwrap();
+        let mut journal = journal(root.path());
+        let run = "INSERT INTO runs (started, chain, digest) VALUES ('now', 'a', 'd')";
+        journal.database().connection().execute(run, []).unwrap();
+        journal.remember().unwrap();
+        let other = Connection::open(journal.path()).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE; UPDATE ledger SET links = 0").unwrap();
+        OTHER.set(Some(other));
+        // Called when our commit has to wait.
+        let commits = |_| OTHER.take().is_some_and(|other| other.execute_batch("COMMIT").is_ok());
+        journal.connection_mut().busy_handler(Some(commits)).unwrap();
+        let event = EventKind::RunFinished { outcome: RunOutcome::Succeeded };
+        let event = Event { version: 1, run: 1, seq: 1, at: "now".into(), worked_ms: None, unit: None, event };
+        let written = journal.append(&[event], None, Instant::now());
+        assert!(matches!(written, Err(JournalError::Tampered { .. })), "{written:?}");
+        assert!(OTHER.take().is_none(), "ours has waited");
     }
 
     #[test]

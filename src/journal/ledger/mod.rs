@@ -5,6 +5,8 @@
 mod intact;
 pub(super) mod tampering;
 
+pub(super) use intact::LedgerWatch;
+
 use super::folders::FileStat;
 use rusqlite::functions::{Context, FunctionFlags};
 use rusqlite::types::ValueRef;
@@ -138,8 +140,8 @@ pub(super) fn rows(database: &Connection) -> rusqlite::Result<RowSum> {
 /// Returns the number of changes and the sum that the ledger holds.
 pub(super) fn kept(database: &Connection) -> rusqlite::Result<Option<(i64, RowSum)>> {
     let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-    let found: Option<(i64, Vec<u8>)> =
-        database.query_row("SELECT links, sum FROM ledger WHERE id = 1", [], row).optional()?;
+    let mut select = database.prepare_cached("SELECT links, sum FROM ledger WHERE id = 1")?;
+    let found: Option<(i64, Vec<u8>)> = select.query_row([], row).optional()?;
     Ok(found.and_then(|(links, sum)| Some((links, sum.try_into().ok()?))))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::journal::error::JournalError;
 use crate::journal::handle::Handle;
-use crate::journal::store::Journal;
+use crate::journal::run_files::RunFiles;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -28,7 +28,7 @@ const MOST: u64 = 16 << 20;
 /// Returns what an agent changed in the config of a root, if that was not settled.
 #[must_use]
 pub fn tampered(root: &Path) -> Option<Tampered> {
-    serde_json::from_str(&Handle::existing(root).ok()?.text(FILE, MOST)?).ok()
+    read(&Handle::existing(root).ok()?)
 }
 
 /// Marks the change as settled.
@@ -37,31 +37,44 @@ pub fn forget_tampering(root: &Path) {
     let _ = Handle::existing(root).and_then(|ours| ours.remove(FILE));
 }
 
-impl Journal {
-    /// Records the config while an agent works: if this process dies, the next run can tell whether it has changed.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn remember_config(&self, run: i64, agent: &str, files: &[(String, String)]) -> Result<(), JournalError> {
-        let Some(root) = self.path().parent().and_then(Path::parent) else { return Ok(()) };
-        if tampered(root).is_some_and(|known| !known.at_work) {
-            return Ok(());
-        }
-        let tampered = Tampered { run, agent: agent.into(), files: files.to_vec(), at_work: true };
-        self.ours.replace(FILE, serde_json::to_string(&tampered).unwrap_or_default().as_bytes())
+/// Records the config while an agent works: if this process dies, the next run can tell whether it has changed.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn remember_config(
+    journal: &RunFiles,
+    run: i64,
+    agent: &str,
+    files: &[(String, String)],
+) -> Result<(), JournalError> {
+    if read(journal.handle()).is_some_and(|known| !known.at_work) {
+        return Ok(());
     }
+    write(journal, &Tampered { run, agent: agent.into(), files: files.to_vec(), at_work: true })
+}
 
-    /// Records what an agent changed in the config. Without changes, removes the record.
-    ///
-    /// # Errors
-    /// When it cannot be written.
-    pub fn remember_tampering(&self, run: i64, agent: &str, files: &[(String, String)]) -> Result<(), JournalError> {
-        let Some(root) = self.path().parent().and_then(Path::parent) else { return Ok(()) };
-        if files.is_empty() {
-            forget_tampering(root);
-            return Ok(());
-        }
-        let tampered = Tampered { run, agent: agent.into(), files: files.to_vec(), at_work: false };
-        self.ours.replace(FILE, serde_json::to_string(&tampered).unwrap_or_default().as_bytes())
+/// Records what an agent changed in the config. Without changes, removes the record.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn remember_tampering(
+    journal: &RunFiles,
+    run: i64,
+    agent: &str,
+    files: &[(String, String)],
+) -> Result<(), JournalError> {
+    if files.is_empty() {
+        // If there is no file, there was no change before either.
+        let _ = journal.handle().remove(FILE);
+        return Ok(());
     }
+    write(journal, &Tampered { run, agent: agent.into(), files: files.to_vec(), at_work: false })
+}
+
+fn read(ours: &Handle) -> Option<Tampered> {
+    serde_json::from_str(&ours.text(FILE, MOST)?).ok()
+}
+
+fn write(journal: &RunFiles, tampered: &Tampered) -> Result<(), JournalError> {
+    journal.handle().replace(FILE, serde_json::to_string(tampered).unwrap_or_default().as_bytes())
 }

@@ -6,11 +6,13 @@ pub(super) mod evaluation;
 pub(super) mod live;
 pub(super) mod screen;
 
-use crate::engine::{AttemptOutcome, Event, EventKind, Evidence, Notice, Observer, Pace, RunOutcome, Stream};
+use crate::engine::{
+    AttemptOutcome, Event, EventKind, Evidence, Notice, Observer, Pace, RunOutcome, RunSummary, Stream,
+};
 use crate::report::paint::columns;
 use crate::report::sinks::Sinks;
 use crate::report::terminal::console::Console;
-use crate::report::terminal::live::{FRAME, Now};
+use crate::report::terminal::live::{FRAME, Now, live_line};
 use crate::report::terminal::screen::Screen;
 use std::io;
 use std::task::{Context, Poll};
@@ -46,6 +48,12 @@ impl<'a> Terminal<'a> {
             screen.use_one_stream();
         }
         Self { screen, console, sinks, options }
+    }
+
+    /// Returns the summary of the run so far, with the events of earlier processes.
+    #[must_use]
+    pub fn into_summary(self) -> RunSummary {
+        self.console.summary
     }
 
     fn say(&mut self, lines: String) {
@@ -131,7 +139,7 @@ impl Observer for Terminal<'_> {
     }
 
     fn draw(&mut self, elapsed: Duration, silent: Duration) {
-        if let Some(line) = self.console.live(Now { elapsed, silent, columns: columns() }) {
+        if let Some(line) = live_line(&self.console, Now { elapsed, silent, columns: columns() }) {
             self.screen.live(&line);
         }
     }

@@ -1,22 +1,21 @@
 //! One attempt, from its spawn to its sweep: the `select!` over everything that can happen in between.
 
-mod choice;
-mod choices;
 mod launch;
 mod output;
 mod stream;
 
-use crate::engine::{Effect, Exit, Finished, Input, Leftover, Sig, Timer};
-use crate::journal::{AttemptFolder, JournalError, WorkFile};
+use crate::engine::{At, Effect, Exit, Finished, Input, Leftover, Sig, Timer};
+use crate::journal::{AttemptCalls, AttemptFolder, JournalError, WorkFile};
 use crate::proc::{AgentPipes, GivenUp, LifelineHandle, LifelineReport, end_survivors, is_busy};
 use crate::runner::context::Failure;
 use crate::runner::driver::{BEAT, Driver};
 use crate::runner::flush::{sleep, written};
-use crate::runner::inspect::AttemptBaseline;
+use crate::runner::inspect::{EndedAttempt, Inspector, Read};
+use crate::runner::lanes::lane::LaneWords;
 use crate::runner::signals::ReceivedSignal;
-pub(in crate::runner) use choice::Chosen;
-pub(in crate::runner) use choices::Choices;
-pub(in crate::runner) use output::AttemptOutput;
+use crate::runner::work::AttemptBaseline;
+pub(in crate::runner) use launch::attempt;
+use output::AttemptOutput;
 pub use output::LONGEST_ANSWER;
 use rustix::io::Errno;
 use std::io;
@@ -340,6 +339,32 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
+    /// Reads what the attempt decided and did.
+    fn read(&self, driver: &mut Driver<'_>, at: &At, exit: Exit) -> Result<Read, JournalError> {
+        let role = driver.context.role(at);
+        if let Some(lane) = driver.lane {
+            let said = LaneWords {
+                words: self.output.answer(),
+                echoes: self.output.echoes(),
+                is_final: self.output.has_final(),
+            };
+            let read = Read::in_lane(lane.answered(said, role, self.folder));
+            let _ = AttemptCalls::of(self.folder, self.token).take();
+            return Ok(read);
+        }
+        let attempt = EndedAttempt {
+            at,
+            message: if role.is_some() { self.output.message() } else { String::new() },
+            echoes: self.output.echoes(),
+            folder: self.folder,
+            token: self.token,
+            before: &self.before,
+            exit,
+        };
+        let Driver { context, work, guard, .. } = driver;
+        Inspector { context, work, guard }.read(attempt)
+    }
+
     fn over(mut self, driver: &mut Driver<'_>, leftovers: Vec<Leftover>) -> Result<Vec<Effect>, Failure> {
         driver.timers.attempt_over();
         driver.context.journal.still_there()?;
@@ -348,21 +373,22 @@ impl<'a> Attempt<'a> {
         driver.context.observer.output_over();
         self.tell_marker(driver)?;
         let took_ms = driver.context.world.milliseconds_since(self.began);
-        let fingerprint = driver.fingerprint(&self.output);
+        let fingerprint = driver.fingerprint(|| self.output.last_words());
         let exit = self.output.exit(self.exited.unwrap_or(Exit::Signal(Sig::Kill.number())));
-        let read = driver.read(&self.output, self.folder, self.token, &self.before, exit)?;
+        let at = driver.state.at().cloned();
+        let read = at.as_ref().map(|at| self.read(driver, at, exit)).transpose()?.unwrap_or_default();
         let trace = self.output.trace();
         let mut finished: Finished = self.output.finished(took_ms, held_open, leftovers, fingerprint);
         let said = read.into_finished(&mut finished);
-        finished.tree = driver.tree_now();
+        finished.tree = driver.work.tree_now(&driver.context);
         finished.lifeline = self.lost.map(str::to_string);
         if let (Exit::Code(code @ 1..), None) = (exit, &finished.error) {
             finished.error = driver.exit_words(code);
         }
-        if let Some(at) = driver.state.at().cloned() {
-            driver.remember(&at, &mut finished, exit, trace);
+        if let Some(at) = at {
+            driver.choices.remember((&driver.context, &driver.state), &at, (&mut finished, exit), trace);
         }
-        driver.context.journal.sync_before(self.folder)?;
+        driver.context.journal.sync_before(self.folder, finished.stdout_bytes, finished.stderr_bytes)?;
         Ok(driver.take(Input::Exited { exit, finished: Box::new(finished), verdict: said })?)
     }
 }

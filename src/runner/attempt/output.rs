@@ -6,6 +6,7 @@ use crate::chain::OutputRules;
 use crate::engine::{Exit, Finished, FinishedAgent, Leftover, Observer, Pace, Stream, Tokens, UsageLimit};
 use crate::journal::{AttemptFolder, JournalError};
 use crate::marker::{Scanner, Sighting, marker_lines};
+use crate::runner::choices::AttemptTrace;
 use crate::world::World;
 use jiff::Timestamp;
 use tokio::net::unix::pipe::Receiver;
@@ -25,15 +26,6 @@ enum Shown {
     Nothing,
     Line,
     PartOfALine,
-}
-
-/// What an attempt's output shows of its work.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::runner) struct AttemptTrace {
-    /// The tokens of its last request, if they are reported.
-    pub(in crate::runner) last_request: Option<u64>,
-    /// Whether it has said anything, or called a tool.
-    pub(in crate::runner) spoke: bool,
 }
 
 /// The output side of one attempt.

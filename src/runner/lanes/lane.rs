@@ -4,7 +4,6 @@
 use crate::chain::Role;
 use crate::engine::{At, AttemptOutcome, EventKind, Finished};
 use crate::journal::AttemptFolder;
-use crate::runner::attempt::AttemptOutput;
 use crate::runner::recorder::Recorder;
 use crate::verdict::{ScoreMode, Unclear, VerdictReading, evaluation, without_echo, without_quoted};
 use std::cell::{Cell, RefCell};
@@ -45,6 +44,16 @@ pub struct LaneAnswer {
     is_check: bool,
 }
 
+/// What an agent has said in a lane.
+#[derive(Debug)]
+pub(in crate::runner) struct LaneWords {
+    pub(in crate::runner) words: String,
+    /// Whether they may hold what the agent was given.
+    pub(in crate::runner) echoes: bool,
+    /// Whether they are known to be its last message.
+    pub(in crate::runner) is_final: bool,
+}
+
 impl Lane<'_> {
     /// Returns the place of an attempt in the whole run.
     pub(in crate::runner) fn place(&self, at: &At) -> At {
@@ -75,21 +84,19 @@ impl Lane<'_> {
         }
         Some(kind)
     }
-}
 
-impl Lane<'_> {
     /// Reads and keeps what an agent answered, or what a check, which has no role, has printed. A worker's message is
     /// its answer and decides nothing; a judge's message is an evaluation, or it is unclear.
     pub(in crate::runner) fn answered(
         &self,
-        output: &AttemptOutput,
+        said: LaneWords,
         role: Option<Role>,
         folder: &AttemptFolder,
     ) -> Option<VerdictReading> {
-        let mut words = output.answer();
+        let LaneWords { mut words, echoes, is_final } = said;
         let said = (role == Some(Role::Judge)).then(|| {
             let prompt = folder.prompt();
-            if output.echoes() {
+            if echoes {
                 words = without_echo(&words, &prompt);
             }
             words = without_quoted(&words, &prompt);
@@ -103,7 +110,7 @@ impl Lane<'_> {
             Some(VerdictReading::Unclear(Unclear::BadEvaluation { why })) => Some(why.clone()),
             _ => None,
         };
-        (answer.message, answer.is_final, answer.is_check) = (Some(words), output.has_final(), role.is_none());
+        (answer.message, answer.is_final, answer.is_check) = (Some(words), is_final, role.is_none());
         said
     }
 }

@@ -4,7 +4,7 @@
 pub(super) mod lane;
 
 use super::context::{Failure, RunContext};
-use super::driver::drive_in_lane;
+use super::drive::drive_in_lane;
 use super::evidence::Transcripts;
 use super::flush::written;
 use super::recorder::Recorder;

@@ -302,10 +302,10 @@ impl Place {
         });
         // Some tests damage the journal, or make it inaccessible.
         let Ok(Some(journal)) = forkhestra::journal::Journal::existing(&self.path("project")) else { return };
-        for row in journal.runs().unwrap_or_default() {
-            let events = journal.events(row.id).unwrap_or_default();
+        for row in journal.runs().all().unwrap_or_default() {
+            let events = journal.events().of(row.id).unwrap_or_default();
             if !events.is_empty() {
-                check_totals(&row, &events, journal.outline(row.id).ok().flatten().as_ref());
+                check_totals(&row, &events, journal.runs().outline(row.id).ok().flatten().as_ref());
             }
             for event in events {
                 let event = serde_json::to_value(event).unwrap();
@@ -319,7 +319,7 @@ impl Place {
     /// Returns the events of a run from the journal.
     pub(crate) fn events(&self, run: i64) -> Vec<serde_json::Value> {
         let journal = forkhestra::journal::Journal::open(&self.path("project")).unwrap();
-        journal.events(run).unwrap().iter().map(|event| serde_json::to_value(event).unwrap()).collect()
+        journal.events().of(run).unwrap().iter().map(|event| serde_json::to_value(event).unwrap()).collect()
     }
 }
 

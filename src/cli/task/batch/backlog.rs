@@ -3,12 +3,12 @@
 
 use super::claim::{Claim, claim};
 use super::errors;
-use crate::cli::args::Common;
 use crate::cli::config::Project;
+use crate::cli::options::Common;
 use crate::cli::respond::Stopped;
 use crate::cli::task::shared::shared_hub;
 use crate::engine::{BatchState, TaskOfBatch, TaskPlace};
-use crate::hub::{FoundTask, Hub, Person, Pushed, RefChange, TaskChange};
+use crate::hub::{FoundTask, Hub, Person, Pushed, RefChange, SharedHub, TaskChange};
 use crate::journal::{Journal, NewTask};
 use crate::task::{AuditRow, Status, Task};
 use crate::unit::{SharedTask, TrailEntry, is_same_entry};
@@ -34,7 +34,7 @@ impl SharedView {
     /// Reads the tasks of a hub, and changes nothing.
     pub(super) fn read(world: &World, common: &Common, name: &str) -> Result<Self, Stopped> {
         let hub = shared_hub(world, common, name)?;
-        let found = hub.shared_tasks()?;
+        let found = hub.tasks().all()?;
         let tasks = found.iter().map(|found| found.task.task()).collect();
         Ok(Self::of(hub, tasks, &found))
     }
@@ -61,21 +61,21 @@ impl SharedView {
     /// Brings the work on a task into a project's hub. Returns its commit; `None` if the hub has none.
     pub(super) fn work_on(&self, own: &Hub, id: &str) -> Result<Option<&str>, Stopped> {
         let Some(work) = self.work.get(id) else { return Ok(None) };
-        Ok(own.as_copy_of(&self.hub).fetch_work(id, work)?.then_some(work))
+        Ok(own.as_copy_of(&self.hub).tasks().fetch_work(id, work)?.then_some(work))
     }
 
     /// The last commit of the hub's line, which the project's hub has afterwards; `None` if there is no line.
     pub(super) fn line(&self, own: &Hub) -> Result<Option<String>, Stopped> {
-        Ok(own.as_copy_of(&self.hub).shared_line()?)
+        Ok(own.as_copy_of(&self.hub).shared().line()?)
     }
 
     /// Advances a project's line to that of the hub.
     pub(super) fn adopt_line(&self, own: &Hub) -> Result<(), Stopped> {
         let Some(theirs) = self.line(own)? else { return Ok(()) };
         match own.line() {
-            Some(line) if own.is_ancestor(&theirs, &line) => {}
-            Some(line) if !own.is_ancestor(&line, &theirs) => {
-                return Err(errors::shared_line_apart(&self.hub.name(), own.ahead(&line, &theirs)).into());
+            Some(line) if own.commits().is_ancestor(&theirs, &line) => {}
+            Some(line) if !own.commits().is_ancestor(&line, &theirs) => {
+                return Err(errors::shared_line_apart(&self.hub.name(), own.commits().ahead(&line, &theirs)).into());
             }
             line => drop(own.advance_line(&theirs, line.as_deref())?),
         }
@@ -122,8 +122,8 @@ impl Backlog {
         if let Some(own) = &own {
             self.push_from(own);
         }
-        let found = self.hub.shared_tasks()?;
-        for own in journal.tasks()? {
+        let found = self.hub.tasks().all()?;
+        for own in journal.tasks().all()? {
             let shared = found.iter().map(|found| &found.task).find(|task| task.id == own.id);
             if shared.is_some_and(|shared| (&own.added, &own.title) != (&shared.added, &shared.title)) {
                 return Err(errors::own_task(&own.id).into());
@@ -139,30 +139,30 @@ impl Backlog {
         if !holds || !self.sync(&mut journal, last)? {
             return Err(errors::taken(&self.name, "another batch").into());
         }
-        let found = self.hub.shared_tasks()?;
+        let found = self.hub.tasks().all()?;
         let is_shared = |task: &Task| found.iter().any(|found| found.task.id == task.id);
-        let tasks = journal.tasks()?.into_iter().filter(is_shared).collect();
+        let tasks = journal.tasks().all()?.into_iter().filter(is_shared).collect();
         Ok(SharedView::of(self.hub.clone(), tasks, &found))
     }
 
     /// Pushes from the hub of the project from now on, and fetches to it.
     pub(super) fn push_from(&mut self, own: &Hub) {
         self.hub = own.as_copy_of(&self.hub);
-        self.claim.with(|claim| claim.push_from(&self.hub));
+        self.claim.with(|claim| claim.push_from(self.hub.shared()));
     }
 
     /// Takes over what people have decided, and brings to the hub what has happened in a batch, of which it is known
     /// whether it has ended. Returns whether the claim still holds.
     pub(super) fn sync(&mut self, journal: &mut Journal, batch: Option<(i64, bool)>) -> Result<bool, Stopped> {
         let state = match batch {
-            Some((run, _)) => BatchState::of_events(&journal.events(run)?),
+            Some((run, _)) => BatchState::of_events(&journal.events().of(run)?),
             None => None,
         };
         let has_ended = batch.is_none_or(|(_, has_ended)| has_ended);
         for _ in 0..TRIES {
             let mut copies = Vec::new();
-            let known: BTreeSet<String> = journal.tasks()?.into_iter().map(|task| task.id).collect();
-            for FoundTask { commit, mut task } in self.hub.shared_tasks()? {
+            let known: BTreeSet<String> = journal.tasks().all()?.into_iter().map(|task| task.id).collect();
+            for FoundTask { commit, mut task } in self.hub.tasks().all()? {
                 let before = task.clone();
                 task.at_work = false;
                 let of_batch = state.as_ref().and_then(|state| Some((state, state.tasks.get(&task.id)?)));
@@ -191,8 +191,8 @@ impl Backlog {
             let changes: Vec<TaskChange<'_>> = changes.collect();
             let new_work = changes.iter().filter(|change| change.task.work.as_deref() != change.old_work);
             let new_work = new_work.filter_map(|change| Some((change.task.id.as_str(), change.task.work.as_deref()?)));
-            self.hub.send(&self.sender(), &new_work.collect::<Vec<_>>())?;
-            match self.push(&self.hub.task_changes(&changes, &self.person)?)? {
+            self.hub.shared().send(&self.sender(), &new_work.collect::<Vec<_>>())?;
+            match self.push(&self.hub.tasks().changes(&changes, &self.person)?)? {
                 Pushed::Done => return Ok(true),
                 Pushed::Lost => return Ok(false),
                 Pushed::Changed => {}
@@ -217,7 +217,7 @@ impl Backlog {
         let is_waiting = matches!(known.place, TaskPlace::Ready | TaskPlace::OnTrial | TaskPlace::Interrupted);
         task.at_work = !has_ended && (is_at_work || is_waiting);
         if let TaskPlace::Landed(commit) = &known.place {
-            let is_shared = |line: &String| self.hub.is_ancestor(commit, line);
+            let is_shared = |line: &String| self.hub.commits().is_ancestor(commit, line);
             if task.landed.as_ref() == Some(commit) || self.line.as_ref().is_some_and(is_shared) {
                 task.landed = Some(commit.clone());
                 return false;
@@ -225,7 +225,7 @@ impl Backlog {
         }
         let unit = state.units.iter().rev().find(|(_, unit)| unit.task.as_ref() == Some(&task.id));
         // Of a unit on another machine, the project's hub has what its last checkpoint has.
-        let checkpoint = || self.hub.unit(unit?.0).ok()??.work;
+        let checkpoint = || self.hub.units().get(unit?.0).ok()??.work;
         let work = known.work.clone().or_else(checkpoint).or_else(|| known.best_work().map(str::to_string));
         // What the hub knows already may have been discarded since.
         if let Some(work) = work.filter(|work| task.work.as_ref() != Some(work) && self.hub.has(work)) {
@@ -238,14 +238,14 @@ impl Backlog {
     /// Advances the line of the hub to that of the project. Returns whether the claim still holds.
     pub(super) fn push_line(&mut self, own: &Hub) -> Result<bool, Stopped> {
         let Some(line) = own.line().filter(|line| self.line.as_ref() != Some(line)) else { return Ok(true) };
-        let theirs = self.hub.shared_line()?;
-        if theirs.as_ref().is_none_or(|theirs| !own.is_ancestor(&line, theirs)) {
-            if theirs.as_ref().is_some_and(|theirs| !own.is_ancestor(theirs, &line)) {
-                let count = own.ahead(&line, theirs.as_deref().unwrap_or_default());
+        let theirs = self.hub.shared().line()?;
+        if theirs.as_ref().is_none_or(|theirs| !own.commits().is_ancestor(&line, theirs)) {
+            if theirs.as_ref().is_some_and(|theirs| !own.commits().is_ancestor(theirs, &line)) {
+                let count = own.commits().ahead(&line, theirs.as_deref().unwrap_or_default());
                 return Err(errors::shared_line_apart(&self.hub.name(), count).into());
             }
-            self.hub.send(&self.sender(), &[("line", &line)])?;
-            match self.push(&[Hub::line_change(&line, theirs.as_deref())])? {
+            self.hub.shared().send(&self.sender(), &[("line", &line)])?;
+            match self.push(&[SharedHub::line_change(&line, theirs.as_deref())])? {
                 Pushed::Done => {}
                 Pushed::Lost => return Ok(false),
                 Pushed::Changed => return Err(errors::shared_line_moved(&self.hub.name()).into()),
@@ -267,7 +267,7 @@ fn adopt(journal: &mut Journal, task: &SharedTask) -> Result<(), Stopped> {
     };
     let row = |entry: &TrailEntry| AuditRow { at: entry.at.clone(), run: None, change: entry.change.clone() };
     let trail: Vec<AuditRow> = task.trail.iter().map(row).collect();
-    Ok(journal.put_task(&task.id, &new, &task.added, &trail)?)
+    Ok(journal.tasks().put(&task.id, &new, &task.added, &trail)?)
 }
 
 /// Brings the trail of a task to the same state in the journal and in the copy of the hub. The order of the hub counts.
@@ -279,7 +279,7 @@ fn join_trails(
     is_of_batch: bool,
     is_only_here: bool,
 ) -> Result<(), Stopped> {
-    let rows = journal.trail(&task.id)?;
+    let rows = journal.tasks().trail(&task.id)?;
     let entry = |row: &AuditRow| TrailEntry { at: row.at.clone(), change: row.change.clone(), by: None };
     let entries: Vec<TrailEntry> = rows.iter().map(entry).collect();
     let is_human = |entry: &TrailEntry| entry.change.actor == "human";
@@ -297,7 +297,7 @@ fn join_trails(
         .collect();
     if new != rows {
         // If an agent has changed it at this moment, the next exchange does it.
-        journal.replace_trail(&task.id, &rows, &new)?;
+        journal.tasks().replace_trail(&task.id, &rows, &new)?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! The claim of a batch on the tasks of a shared hub, renewed by a thread of its own, whatever else takes long.
 
 use super::errors;
-use crate::cli::args::Common;
+use crate::cli::options::Common;
 use crate::cli::respond::Stopped;
 use crate::exit::Exit;
 use crate::hub::{FoundIntegrator, Hub, IntegratorClaim, Person};
@@ -73,7 +73,7 @@ pub(super) fn claim(
     let own = own_name(world, root);
     let mut waiting = Waiting::default();
     loop {
-        let found = match hub.integrator() {
+        let found = match hub.shared().integrator() {
             // One that waits at night outlives a network that is away for a moment.
             Err(error) if waiting.has_seen => {
                 waiting.lose_sight(&format!("{error}\n"));
@@ -94,7 +94,7 @@ pub(super) fn claim(
                 waiting.see(world, found);
                 sleep(world.shortened("NEXT", WAIT));
             }
-            found => match hub.integrate(found.as_ref(), &own, person) {
+            found => match hub.shared().integrate(found.as_ref(), &own, person) {
                 Ok(Some(claim)) => return Ok(Claim::start(claim, world.shortened("BEAT", BEAT))?),
                 Err(error) if waiting.has_seen => waiting.lose_sight(&format!("{error}\n")),
                 claimed => drop(claimed?),

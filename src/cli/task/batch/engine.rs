@@ -3,7 +3,7 @@
 use super::errors;
 use crate::batch::RemoteEngine;
 use crate::cli::config::Project;
-use crate::hub::Hub;
+use crate::hub::is_hub_url;
 use crate::prompt::{Vars, expand_config};
 use crate::report::quoted;
 use crate::source::{Diagnostic, Text, nearest, sha256};
@@ -57,9 +57,9 @@ pub(in crate::cli) fn engine_of(
         faults.push(errors::engine_without_work(first));
     }
     faults.extend(
-        settings.hub.as_ref().filter(|_| !Hub::is_url(&hub) && !hub.starts_with('/')).map(errors::hub_is_relative),
+        settings.hub.as_ref().filter(|_| !is_hub_url(&hub) && !hub.starts_with('/')).map(errors::hub_is_relative),
     );
-    if files.is_none() && Hub::is_url(&hub) && !needed.is_empty() {
+    if files.is_none() && is_hub_url(&hub) && !needed.is_empty() {
         faults.push(errors::engine_without_files(name, &hub, needed));
     }
     if !faults.is_empty() {

@@ -13,9 +13,8 @@ mod workspaces;
 
 use crate::batch::{BatchContext, BatchError, Budget, work_on_batch};
 use crate::chain::Limits;
-use crate::cli::args::Common;
 use crate::cli::config::Project;
-use crate::cli::options::OutputArgs;
+use crate::cli::options::{Common, OutputArgs};
 use crate::cli::people::no_run_by_a_judge;
 use crate::cli::respond::{Answered, Stopped, answer, json_line};
 use crate::cli::run::disbelieved;
@@ -180,7 +179,7 @@ pub(in crate::cli) fn resume(
     let mut backlog = facts.hub.as_ref().map(|name| Backlog::join(world, common, project, name, false)).transpose()?;
     if let Some(backlog) = &mut backlog {
         let theirs = backlog.view()?.line(&hub)?;
-        let is_behind = |theirs: &String| hub.line().is_none_or(|line| !hub.is_ancestor(theirs, &line));
+        let is_behind = |theirs: &String| hub.line().is_none_or(|line| !hub.commits().is_ancestor(theirs, &line));
         if theirs.is_some_and(|theirs| is_behind(&theirs)) {
             return Err(errors::overtaken(run, facts.hub.as_deref().unwrap_or_default()).into());
         }
@@ -305,7 +304,7 @@ fn used_before(journal: &Journal, earlier: &[Event]) -> Result<Vec<(String, Tota
     let Some(state) = BatchState::of_events(earlier) else { return Ok(Vec::new()) };
     let mut used = Vec::new();
     for (name, unit) in &state.units {
-        used.push((name.clone(), journal.summary(unit.run)?.totals));
+        used.push((name.clone(), journal.events().summary(unit.run)?.totals));
     }
     Ok(used)
 }

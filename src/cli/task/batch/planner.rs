@@ -103,11 +103,11 @@ impl<'a> Planner<'a> {
 
     /// Records a new status of a task, unless it has it.
     fn moved(&self, task: &str, to: Status, notes: &str) -> Result<(), JournalError> {
-        let mut journal = self.journal.borrow_mut();
-        let Some(known) = journal.task(task)?.filter(|known| known.status != to) else { return Ok(()) };
+        let journal = self.journal.borrow();
+        let Some(known) = journal.tasks().get(task)?.filter(|known| known.status != to) else { return Ok(()) };
         let change = Change { from: known.status, to, actor: "host".into(), notes: notes.into(), rejection: false };
         // A person may have decided about the task at the same moment: that decision stands.
-        let _ = journal.move_task(task, &change, &self.ready.world.timestamp())?;
+        let _ = journal.tasks().change_status(task, &change, &self.ready.world.timestamp())?;
         Ok(())
     }
 
@@ -122,7 +122,7 @@ impl<'a> Planner<'a> {
 
 impl UnitPlanner for Planner<'_> {
     fn status(&self, task: &str) -> Result<Option<Status>, JournalError> {
-        Ok(self.journal.borrow().task(task)?.map(|task| task.status))
+        Ok(self.journal.borrow().tasks().get(task)?.map(|task| task.status))
     }
 
     fn unit(&self, unit: &UnitToStart<'_>) -> Result<PlannedUnit, JournalError> {
@@ -157,7 +157,7 @@ impl UnitPlanner for Planner<'_> {
             bundle.workspace = workspace.to_string();
         }
         let journal = self.journal.borrow();
-        let known = purpose.task().map(|id| journal.task(id)).transpose()?.flatten();
+        let known = purpose.task().map(|id| journal.tasks().get(id)).transpose()?.flatten();
         if let UnitPurpose::Choice { tries, .. } = purpose {
             return Ok(self.choice(bundle, known.as_ref(), tries));
         }
@@ -167,7 +167,7 @@ impl UnitPlanner for Planner<'_> {
             bundle.clean = self.ready.project.config.landing.clean == Some(true);
             return Ok(self.with_plan(bundle, outline, digest));
         };
-        let trail = journal.trail(&task.id)?;
+        let trail = journal.tasks().trail(&task.id)?;
         bundle.overrides = Overrides { limits: Vec::new(), ..self.ready.overrides.clone() };
         if let UnitPurpose::Task { try_number, backend, .. } = purpose {
             bundle.try_number = try_number;
@@ -197,13 +197,13 @@ impl UnitPlanner for Planner<'_> {
     }
 
     fn rejected(&self, task: &str, feedback: &str, has_failed: bool) -> Result<(), JournalError> {
-        let mut journal = self.journal.borrow_mut();
-        let Some(known) = journal.task(task)? else { return Ok(()) };
+        let journal = self.journal.borrow();
+        let Some(known) = journal.tasks().get(task)? else { return Ok(()) };
         let to = if has_failed { Status::Failed } else { Status::InProgress };
         let change =
             Change { from: known.status, to, actor: "host".into(), notes: feedback.to_string(), rejection: true };
         // A person may have decided about the task at the same moment: that decision stands.
-        let _ = journal.move_task(task, &change, &self.ready.world.timestamp())?;
+        let _ = journal.tasks().change_status(task, &change, &self.ready.world.timestamp())?;
         Ok(())
     }
 

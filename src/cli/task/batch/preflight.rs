@@ -19,7 +19,7 @@ use crate::cli::task::land::{last_line, moved};
 use crate::cli::work::{missing, refused};
 use crate::context::Repository;
 use crate::engine::{BatchFacts, BatchState, BatchTask, TaskPlace};
-use crate::hub::{Hub, Merged, Workspace};
+use crate::hub::{Hub, Merged, UserTree, Workspace};
 use crate::journal::Journal;
 use crate::plan::{Kind, Overrides, Plan, limits};
 use crate::proc::capture;
@@ -59,7 +59,7 @@ pub(super) fn check(
     let journal = Journal::open(&project.root)?;
     let tasks = match shared {
         Some(shared) => shared.tasks.clone(),
-        None => own_tasks(&project.root, journal.tasks()?, ids)?,
+        None => own_tasks(&project.root, journal.tasks().all()?, ids)?,
     };
     let earlier = earlier_batches(&journal)?;
     let unlanded = match shared {
@@ -116,11 +116,12 @@ pub(super) fn check(
     let hub = Hub::prepare(&project.root, &repository)?;
     hub.adopt_settings(&repository, &workspaces.ignored(&repository.below(&project.root)))?;
     hub.import(&repository, &head)?;
-    let begin = if args.with_changes { hub.snapshot(&repository, &head)? } else { head };
+    let begin = if args.with_changes { UserTree(&repository).snapshot(&hub, &head)? } else { head };
     let theirs = shared.map(|shared| shared.line(&hub)).transpose()?.flatten();
-    let is_of_hub = |line: &str| theirs.as_ref().is_some_and(|theirs| hub.is_ancestor(line, theirs));
+    let is_of_hub = |line: &str| theirs.as_ref().is_some_and(|theirs| hub.commits().is_ancestor(line, theirs));
     if let Some((known, now)) = last_line(&journal)?.zip(hub.line()).filter(|(known, now)| known != now) {
-        let is_older = hub.is_ancestor(&now, &known) || hub.is_ancestor(&now, &begin) || is_of_hub(&now);
+        let is_older =
+            hub.commits().is_ancestor(&now, &known) || hub.commits().is_ancestor(&now, &begin) || is_of_hub(&now);
         if !is_older {
             return Err(moved(&known).into());
         }
@@ -171,8 +172,11 @@ fn unlanded<'a>(
         // A later run in the user's own directory has nothing to do with that work. The last batch may only have
         // tried to verify it.
         let of_batches = || earlier.iter().filter_map(|state| state.tasks.get(&task.id));
-        let is_its_last =
-            journal.runs_of(&task.id)?.last().is_some_and(|run| of_batches().any(|known| known.runs.contains(run)));
+        let is_its_last = journal
+            .tasks()
+            .runs_of(&task.id)?
+            .last()
+            .is_some_and(|run| of_batches().any(|known| known.runs.contains(run)));
         if has_work && !is_landed && is_its_last {
             found.push(task.id.as_str());
         }
@@ -343,7 +347,7 @@ pub(in crate::cli) fn repository_of(root: &Path, with_changes: bool) -> Result<(
         faults.push(errors::no_commit());
         return Err(faults);
     }
-    match Hub::not_in_objects(&repository) {
+    match UserTree(&repository).not_in_objects() {
         // With Git LFS, `git status` would write into the repository.
         Ok(paths) if !paths.is_empty() => {
             faults.push(errors::not_in_objects(&paths));
@@ -352,7 +356,7 @@ pub(in crate::cli) fn repository_of(root: &Path, with_changes: bool) -> Result<(
         Ok(_) => {}
         Err(error) => faults.push(refused(&error)),
     }
-    match Hub::uncommitted(&repository) {
+    match UserTree(&repository).uncommitted() {
         Ok(files) if !files.is_empty() && !with_changes => faults.push(errors::uncommitted(&files)),
         Ok(_) => {}
         Err(error) => faults.push(refused(&error)),
@@ -377,9 +381,9 @@ fn begin_line(hub: &Hub, begin: &str, branch: Option<&str>) -> Result<String, Ve
     let failed = |error| vec![refused(&error)];
     let old = hub.line();
     match &old {
-        Some(line) if hub.is_ancestor(begin, line) => return Ok(line.clone()),
-        Some(line) if !hub.is_ancestor(line, begin) => {
-            return Err(vec![errors::line_apart(hub.ahead(line, begin), branch.unwrap_or("HEAD"))]);
+        Some(line) if hub.commits().is_ancestor(begin, line) => return Ok(line.clone()),
+        Some(line) if !hub.commits().is_ancestor(line, begin) => {
+            return Err(vec![errors::line_apart(hub.commits().ahead(line, begin), branch.unwrap_or("HEAD"))]);
         }
         _ => {}
     }
@@ -390,8 +394,8 @@ fn begin_line(hub: &Hub, begin: &str, branch: Option<&str>) -> Result<String, Ve
 /// The batches of a root, the newest first.
 fn earlier_batches(journal: &Journal) -> Result<Vec<BatchState>, Stopped> {
     let mut states = Vec::new();
-    for batch in journal.batches()? {
-        states.extend(BatchState::of_events(&journal.events(batch).map_err(|error| broken_journal(&error))?));
+    for batch in journal.runs().batches()? {
+        states.extend(BatchState::of_events(&journal.events().of(batch).map_err(|error| broken_journal(&error))?));
     }
     Ok(states)
 }
@@ -426,10 +430,10 @@ impl EarlierWork<'_> {
         if !is_lost || !Path::new(&found.workspace).is_dir() {
             return None;
         }
-        let bundle = self.hub.bundle(unit).ok()?;
+        let bundle = self.hub.units().bundle(unit).ok()?;
         let workspace = Workspace::of(&bundle, self.folder);
-        self.hub.unlock(&workspace);
-        self.hub.commit_workspace(&bundle, &workspace).ok()
+        self.hub.workspaces().unlock(&workspace);
+        self.hub.workspaces().commit(&bundle, &workspace).ok()
     }
 }
 
@@ -463,8 +467,8 @@ fn of_batch(task: &Task, chosen: &[&Task], line: &str, earlier: &EarlierWork<'_>
         (facts.start, facts.completed) = (Some(work), true);
         return Ok(facts);
     }
-    let (Merged::Clean { tree } | Merged::Conflict { tree, .. }) = hub.merge(line, &work)?;
-    facts.start = Some(hub.commit(&tree, &[line], "Work of an earlier batch, merged into the line\n")?);
+    let (Merged::Clean { tree } | Merged::Conflict { tree, .. }) = hub.commits().merge(line, &work)?;
+    facts.start = Some(hub.commits().create(&tree, &[line], "Work of an earlier batch, merged into the line\n")?);
     facts.base = Some(line.to_string());
     Ok(facts)
 }

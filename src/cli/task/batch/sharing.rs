@@ -121,7 +121,7 @@ impl Sharer {
         if self.journal.is_none() {
             self.journal = Journal::open(self.backlog.root()).ok();
         }
-        let last = self.journal.as_ref().and_then(|journal| journal.last_change().ok());
+        let last = self.journal.as_ref().and_then(|journal| journal.tasks().last_change().ok());
         (last, self.own.line())
     }
 

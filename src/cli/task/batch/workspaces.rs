@@ -5,7 +5,7 @@ use crate::chain::WorkspaceNeeds;
 use crate::cli::config::Project;
 use crate::cli::work::workspaces;
 use crate::context::Repository;
-use crate::hub::Hub;
+use crate::hub::UserTree;
 use crate::plan::path_of;
 use crate::prompt::{Vars, expand_config};
 use crate::source::{Diagnostic, Text};
@@ -125,7 +125,7 @@ fn paths(
             "must be a path inside of the project"
         } else if !project.root.join(path).exists() {
             "does not exist"
-        } else if repository.is_some_and(|repository| Hub::has_tracked(repository, &project.root.join(path))) {
+        } else if repository.is_some_and(|repository| UserTree(repository).has_tracked(&project.root.join(path))) {
             "is tracked by git, so each workspace has it already"
         } else {
             all.push(text.value.clone());

@@ -1,15 +1,16 @@
 //! The rows of tasks: written in the commits of events, and read back.
 
 use crate::engine::Event;
+use crate::journal::database::WriteTransaction;
 use crate::task::{AuditRow, Change, Changes, DisputeKind, Follower, Status, Task, replay};
 use rusqlite::types::Type;
-use rusqlite::{Connection, Row, Transaction, params};
+use rusqlite::{Connection, Row, params};
 
 /// The task of the current run.
 #[derive(Debug, Clone)]
-pub(super) struct Following {
-    pub(super) task: String,
-    pub(super) follower: Follower,
+pub(in crate::journal) struct Following {
+    pub(in crate::journal) task: String,
+    pub(in crate::journal) follower: Follower,
 }
 
 /// A task to be added.
@@ -28,7 +29,11 @@ pub struct NewTask {
 }
 
 /// Applies an event to the task of its run, in the event's own commit.
-pub(super) fn project(transaction: &Transaction<'_>, event: &Event, following: &mut Following) -> rusqlite::Result<()> {
+pub(in crate::journal) fn project(
+    transaction: &WriteTransaction<'_>,
+    event: &Event,
+    following: &mut Following,
+) -> rusqlite::Result<()> {
     let Changes { changes, disputes, resolved } = following.follower.see(&event.event);
     if let Some((resolution, notes)) = &resolved {
         let settle = "UPDATE disputes SET decision = ?2, notes = ?3, resolved = ?4
@@ -45,12 +50,12 @@ pub(super) fn project(transaction: &Transaction<'_>, event: &Event, following: &
 }
 
 /// Adds the tasks that a planner proposes, except those with the title of a task that is still open.
-pub(super) fn add_proposed(
-    transaction: &Transaction<'_>,
+pub(in crate::journal) fn add_proposed(
+    transaction: &WriteTransaction<'_>,
     proposed: &[crate::verdict::ProposedTask],
     at: &str,
 ) -> rusqlite::Result<()> {
-    let open = |transaction: &Transaction<'_>| -> rusqlite::Result<Vec<(String, String)>> {
+    let open = |transaction: &WriteTransaction<'_>| -> rusqlite::Result<Vec<(String, String)>> {
         let known = all_tasks(transaction)?.into_iter().filter(|task| !task.status.is_terminal());
         Ok(known.map(|task| (task.title, task.id)).collect())
     };
@@ -81,18 +86,18 @@ pub(super) fn add_proposed(
 }
 
 /// Whether a task waits for another one, directly or indirectly.
-pub(super) fn waits(database: &Connection, task: &str, other: &str) -> rusqlite::Result<bool> {
+pub(in crate::journal) fn waits(database: &Connection, task: &str, other: &str) -> rusqlite::Result<bool> {
     let select = "WITH RECURSIVE before (id) AS (SELECT ?1 UNION SELECT after FROM task_order JOIN before ON task = id)
                   SELECT 1 FROM before WHERE id = ?2";
     database.prepare_cached(select)?.exists([task, other])
 }
 
-pub(super) fn exists(database: &Connection, id: &str) -> rusqlite::Result<bool> {
+pub(in crate::journal) fn exists(database: &Connection, id: &str) -> rusqlite::Result<bool> {
     database.prepare_cached("SELECT 1 FROM tasks WHERE id = ?1")?.exists([id])
 }
 
 /// Returns the next number that no task has.
-pub(super) fn free_id(database: &Connection) -> rusqlite::Result<String> {
+pub(in crate::journal) fn free_id(database: &Connection) -> rusqlite::Result<String> {
     // Never one that a task had before: runs refer to their task by it.
     loop {
         database.execute("UPDATE task_number SET last = last + 1", [])?;
@@ -103,7 +108,12 @@ pub(super) fn free_id(database: &Connection) -> rusqlite::Result<String> {
     }
 }
 
-pub(super) fn insert_task(transaction: &Transaction<'_>, id: &str, new: &NewTask, at: &str) -> rusqlite::Result<()> {
+pub(in crate::journal) fn insert_task(
+    transaction: &WriteTransaction<'_>,
+    id: &str,
+    new: &NewTask,
+    at: &str,
+) -> rusqlite::Result<()> {
     let insert = "INSERT INTO tasks (id, title, spec, tests, added) VALUES (?1, ?2, ?3, ?4, ?5)";
     transaction.execute(insert, params![id, new.title, new.spec, new.tests, at])?;
     for before in &new.after {
@@ -112,8 +122,8 @@ pub(super) fn insert_task(transaction: &Transaction<'_>, id: &str, new: &NewTask
     Ok(())
 }
 
-pub(super) fn insert_change(
-    transaction: &Transaction<'_>,
+pub(in crate::journal) fn insert_change(
+    transaction: &WriteTransaction<'_>,
     task: &str,
     run: Option<i64>,
     change: &Change,
@@ -127,8 +137,8 @@ pub(super) fn insert_change(
 }
 
 /// Opens a dispute. A task has at most one open dispute: a second one is about the same conflict.
-pub(super) fn open_dispute(
-    transaction: &Transaction<'_>,
+pub(in crate::journal) fn open_dispute(
+    transaction: &WriteTransaction<'_>,
     task: &str,
     run: i64,
     kind: DisputeKind,
@@ -140,19 +150,23 @@ pub(super) fn open_dispute(
 }
 
 /// Parses the name in a column. A name that this version does not know is an error, not another value.
-pub(super) fn known<T>(row: &Row<'_>, column: usize, named: impl Fn(&str) -> Option<T>) -> rusqlite::Result<T> {
+pub(in crate::journal) fn known<T>(
+    row: &Row<'_>,
+    column: usize,
+    named: impl Fn(&str) -> Option<T>,
+) -> rusqlite::Result<T> {
     let text: String = row.get(column)?;
     let unknown =
         || rusqlite::Error::FromSqlConversionFailure(column, Type::Text, format!("unknown value `{text}`").into());
     named(&text).ok_or_else(unknown)
 }
 
-pub(super) fn status_of(database: &Connection, task: &str) -> rusqlite::Result<Status> {
+pub(in crate::journal) fn status_of(database: &Connection, task: &str) -> rusqlite::Result<Status> {
     let trail = trail_of(database, task)?;
     Ok(replay(trail.iter().map(|row| &row.change)).0)
 }
 
-pub(super) fn trail_of(database: &Connection, task: &str) -> rusqlite::Result<Vec<AuditRow>> {
+pub(in crate::journal) fn trail_of(database: &Connection, task: &str) -> rusqlite::Result<Vec<AuditRow>> {
     let select =
         "SELECT at, run, from_status, to_status, actor, notes, rejection FROM audit WHERE task = ?1 ORDER BY id";
     let mut select = database.prepare_cached(select)?;
@@ -165,7 +179,7 @@ pub(super) fn trail_of(database: &Connection, task: &str) -> rusqlite::Result<Ve
     rows.collect()
 }
 
-pub(super) fn all_tasks(database: &Connection) -> rusqlite::Result<Vec<Task>> {
+pub(in crate::journal) fn all_tasks(database: &Connection) -> rusqlite::Result<Vec<Task>> {
     let mut select = database.prepare_cached("SELECT id, title, spec, tests, added FROM tasks ORDER BY rowid")?;
     let rows = select.query_map([], |row| {
         Ok(Task {

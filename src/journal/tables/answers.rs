@@ -1,7 +1,7 @@
 //! Answers of agents to the prompts of evaluations: the same prompt to the same agent is not paid for twice.
 
-use super::error::JournalError;
-use super::store::Journal;
+use crate::journal::database::Database;
+use crate::journal::error::JournalError;
 use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
@@ -31,62 +31,59 @@ pub struct AnswerPlace {
     pub attempt: u32,
 }
 
-impl Journal {
+/// The answers in a journal.
+#[derive(Debug, Clone, Copy)]
+pub struct AnswerTable<'a>(pub(in crate::journal) &'a Database);
+
+impl AnswerTable<'_> {
     /// Returns the text of the answer that an attempt gave; `None` if it gave none.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn said(&self, at: AnswerPlace) -> Result<Option<String>, JournalError> {
+    pub fn said(self, at: AnswerPlace) -> Result<Option<String>, JournalError> {
         let select = "SELECT said FROM answers WHERE run = ?1 AND step = ?2 AND attempt = ?3";
-        let found = self.database.prepare_cached(select);
         let row = params![at.run, at.step, at.attempt];
-        let found = found.and_then(|mut select| select.query_row(row, |row| row.get(0)).optional());
-        found.map_err(self.failed())
+        self.0.with(|database| database.prepare_cached(select)?.query_row(row, |row| row.get(0)).optional())
     }
 
     /// Returns the last answer stored under a key, with its place; with a run, the last one given in that run.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn answer(&self, key: &str, run: Option<i64>) -> Result<Option<(StoredAnswer, AnswerPlace)>, JournalError> {
+    pub fn last(self, key: &str, run: Option<i64>) -> Result<Option<(StoredAnswer, AnswerPlace)>, JournalError> {
         let select = "SELECT said, session, cost, took_ms, run, step, attempt FROM answers
                       WHERE key = ?1 AND run = coalesce(?2, run) ORDER BY run DESC, attempt DESC LIMIT 1";
         let given = |row: &rusqlite::Row<'_>| {
             let place = AnswerPlace { run: row.get(4)?, step: row.get(5)?, attempt: row.get(6)? };
             Ok((stored(row, 0)?, place))
         };
-        let found = self.database.prepare_cached(select);
-        let found = found.and_then(|mut select| select.query_row(params![key, run], given).optional());
-        found.map_err(self.failed())
+        self.0.with(|database| database.prepare_cached(select)?.query_row(params![key, run], given).optional())
     }
 
     /// Returns the answers that were given in a run, each with its place.
     ///
     /// # Errors
     /// When the database cannot be read.
-    pub fn answers_of(&self, run: i64) -> Result<Vec<(AnswerPlace, StoredAnswer)>, JournalError> {
+    pub fn of(self, run: i64) -> Result<Vec<(AnswerPlace, StoredAnswer)>, JournalError> {
         let select =
             "SELECT step, attempt, said, session, cost, took_ms FROM answers WHERE run = ?1 ORDER BY step, attempt";
         let given = |row: &rusqlite::Row<'_>| {
             let at = AnswerPlace { run, step: row.get(0)?, attempt: row.get(1)? };
             Ok((at, stored(row, 2)?))
         };
-        let mut select = self.database.prepare_cached(select).map_err(self.failed())?;
-        let rows = select.query_map(params![run], given).map_err(self.failed())?;
-        rows.collect::<Result<_, _>>().map_err(self.failed())
+        self.0.with(|database| database.prepare_cached(select)?.query_map(params![run], given)?.collect())
     }
 
     /// Stores the answer of an attempt.
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn keep_answer(&self, key: &str, given: &StoredAnswer, at: AnswerPlace) -> Result<(), JournalError> {
+    pub fn keep(self, key: &str, given: &StoredAnswer, at: AnswerPlace) -> Result<(), JournalError> {
         let insert = "INSERT OR REPLACE INTO answers (key, said, session, run, step, attempt, cost, took_ms)
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
         let took = given.took_ms.and_then(|took| i64::try_from(took).ok());
         let row = params![key, given.said, given.session, at.run, at.step, at.attempt, given.cost_usd, took];
-        let inserted = self.database.prepare_cached(insert).and_then(|mut insert| insert.execute(row));
-        inserted.map(drop).map_err(self.failed())
+        self.0.with(|database| database.prepare_cached(insert)?.execute(row)).map(drop)
     }
 }
 

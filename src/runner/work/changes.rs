@@ -1,10 +1,9 @@
 //! What attempts changed, read from the snapshots of their run, and trees written back to a directory.
 
-use super::render::asking;
-use super::work::FIRST_PATIENCE;
 use crate::context::{Repository, Snapshots};
 use crate::engine::{FileChange, RunTrees};
 use crate::journal::{JournalError, forget_trees, keep_trees, prepare_store, snapshot_store};
+use crate::runner::render::{FIRST_PATIENCE, asking};
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
-//! The line: the commits that have landed. Work is merged without a working tree, and the line advances by a
-//! compare-and-swap.
+//! Commits and trees in the hub: work is merged without a working tree.
 
-use super::{Hub, HubError, LINE};
+use super::HubError;
+use super::hub_git::HubGit;
 
 /// The result of merging work into the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,42 +23,18 @@ pub enum Merged {
 /// The most lines of conflicts that a task's chain is told about. The files have all of them.
 const MOST_LINES: usize = 120;
 
-impl Hub {
-    /// Returns the last commit that has landed; `None` if there is no line.
-    #[must_use]
-    pub fn line(&self) -> Option<String> {
-        self.ask(&["rev-parse", "--verify", "--quiet", LINE]).ok().filter(|commit| !commit.is_empty())
-    }
+/// The commits and trees in a hub.
+#[derive(Debug, Clone, Copy)]
+pub struct HubCommits<'a>(pub(super) &'a HubGit);
 
-    /// Advances the line, if its last commit is still `old`; `None` if it must not exist. Returns whether it was.
-    ///
-    /// # Errors
-    /// When git cannot run.
-    pub fn advance_line(&self, new: &str, old: Option<&str>) -> Result<bool, HubError> {
-        self.swap(LINE, new, old)
-    }
-
-    /// Sets a ref to `new`, if it is still `old`; `None` if it must not exist (git-update-ref(1)).
-    pub(super) fn swap(&self, name: &str, new: &str, old: Option<&str>) -> Result<bool, HubError> {
-        let old = old.map_or_else(|| "0".repeat(new.len()), str::to_string);
-        match self.ask(&["update-ref", "--no-deref", name, new, &old]) {
-            Ok(_) => Ok(true),
-            // The ref says which of the two it was: another value, or a failure.
-            Err(error) => match self.ask(&["rev-parse", "--verify", "--quiet", name]) {
-                Ok(now) if now == new => Ok(true),
-                Ok(now) if now != old => Ok(false),
-                _ => Err(error),
-            },
-        }
-    }
-
+impl HubCommits<'_> {
     /// Merges work into a commit, without a working tree.
     ///
     /// # Errors
     /// When git fails.
-    pub fn merge(&self, onto: &str, work: &str) -> Result<Merged, HubError> {
+    pub fn merge(self, onto: &str, work: &str) -> Result<Merged, HubError> {
         let words = ["merge-tree", "--write-tree", "--name-only", "-z", "--no-messages", onto, work];
-        let answer = self.answer(&words, &[], &[])?;
+        let answer = self.0.answer(&words, &[], &[])?;
         let mut parts = answer.stdout.split('\0').filter(|part| !part.is_empty());
         let tree = parts.next().unwrap_or_default().trim().to_string();
         if answer.code == 0 {
@@ -71,30 +47,30 @@ impl Hub {
     ///
     /// # Errors
     /// When git fails.
-    pub fn commit(&self, tree: &str, parents: &[&str], message: &str) -> Result<String, HubError> {
+    pub fn create(self, tree: &str, parents: &[&str], message: &str) -> Result<String, HubError> {
         let mut words = vec!["commit-tree", tree];
         for parent in parents {
             words.extend(["-p", parent]);
         }
         words.extend(["-F", "-"]);
-        self.ask_with(&words, &[], message.as_bytes())
+        self.0.ask_with(&words, &[], message.as_bytes())
     }
 
     /// Returns the tree of a commit.
     ///
     /// # Errors
     /// When there is no such commit.
-    pub fn tree_of(&self, commit: &str) -> Result<String, HubError> {
-        self.ask(&["rev-parse", "--verify", "--quiet", &format!("{commit}^{{tree}}")])
+    pub fn tree_of(self, commit: &str) -> Result<String, HubError> {
+        self.0.ask(&["rev-parse", "--verify", "--quiet", &format!("{commit}^{{tree}}")])
     }
 
     /// Returns what differs between two commits: the diffstat, and the patch.
     ///
     /// # Errors
     /// When git fails.
-    pub fn difference(&self, before: &str, after: &str) -> Result<(String, String), HubError> {
-        let stat = self.ask(&["diff-tree", "--stat=100", "--no-color", before, after])?;
-        let patch = self.ask(&["diff-tree", "-p", "--no-color", "--no-ext-diff", "--no-textconv", before, after])?;
+    pub fn difference(self, before: &str, after: &str) -> Result<(String, String), HubError> {
+        let stat = self.0.ask(&["diff-tree", "--stat=100", "--no-color", before, after])?;
+        let patch = self.0.ask(&["diff-tree", "-p", "--no-color", "--no-ext-diff", "--no-textconv", before, after])?;
         Ok((stat, patch))
     }
 
@@ -102,39 +78,50 @@ impl Hub {
     ///
     /// # Errors
     /// When git fails.
-    pub fn changed_files(&self, before: &str, after: &str) -> Result<Vec<String>, HubError> {
+    pub fn changed_files(self, before: &str, after: &str) -> Result<Vec<String>, HubError> {
         let words = ["diff-tree", "-r", "-z", "--no-renames", "--diff-filter=a", "--name-only", before, after];
-        let told = self.ask(&words)?;
+        let told = self.0.ask(&words)?;
         Ok(told.split('\0').filter(|name| !name.is_empty()).map(str::to_string).collect())
     }
 
     /// Returns whether one commit is an ancestor of the other, or the same.
     #[must_use]
-    pub fn is_ancestor(&self, one: &str, other: &str) -> bool {
-        self.ask(&["merge-base", "--is-ancestor", one, other]).is_ok()
+    pub fn is_ancestor(self, one: &str, other: &str) -> bool {
+        self.0.ask(&["merge-base", "--is-ancestor", one, other]).is_ok()
     }
 
     /// Returns the number of commits on the line that a commit does not have, along first parents.
     #[must_use]
-    pub fn ahead(&self, line: &str, of: &str) -> usize {
+    pub fn ahead(self, line: &str, of: &str) -> usize {
         let range = format!("{of}..{line}");
-        let count = self.ask(&["rev-list", "--count", "--first-parent", &range]);
+        let count = self.0.ask(&["rev-list", "--count", "--first-parent", &range]);
         count.ok().and_then(|count| count.parse().ok()).unwrap_or(0)
     }
 
     /// Returns the number of commits on the line that a commit does not have, as `git log` counts them.
     #[must_use]
-    pub fn new_commits(&self, line: &str, of: &str) -> usize {
-        let count = self.ask(&["rev-list", "--count", &format!("{of}..{line}")]);
+    pub fn new_commits(self, line: &str, of: &str) -> usize {
+        let count = self.0.ask(&["rev-list", "--count", &format!("{of}..{line}")]);
         count.ok().and_then(|count| count.parse().ok()).unwrap_or(0)
+    }
+
+    /// Returns the commits of the line that a commit does not have, the oldest first, each with its title.
+    ///
+    /// # Errors
+    /// When git fails.
+    pub fn landed_since(self, commit: &str, line: &str) -> Result<Vec<(String, String)>, HubError> {
+        let range = format!("{commit}..{line}");
+        let told = self.0.ask(&["log", "--first-parent", "--reverse", "--format=%H%x00%s", &range])?;
+        let lines = told.lines().filter_map(|line| line.split_once('\0'));
+        Ok(lines.map(|(commit, title)| (commit.to_string(), title.to_string())).collect())
     }
 
     /// Returns the conflicts in these files of a merged tree, as text for an agent: each file with the lines around its
     /// conflict markers.
     #[must_use]
-    pub fn conflicts(&self, tree: &str, files: &[String]) -> String {
+    pub fn conflicts(self, tree: &str, files: &[String]) -> String {
         let texts = files.iter().map(|file| {
-            let text = self.ask(&["cat-file", "blob", &format!("{tree}:{file}")]).unwrap_or_default();
+            let text = self.0.ask(&["cat-file", "blob", &format!("{tree}:{file}")]).unwrap_or_default();
             (file.as_str(), text)
         });
         conflict_text(texts)
