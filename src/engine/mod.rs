@@ -3,19 +3,17 @@
 mod batch;
 mod evaluation;
 mod event;
-mod facts;
+mod evolve;
 mod finished;
 mod input;
 mod machine;
 mod observer;
 mod outcome;
-mod progress;
 mod state;
 mod stopwatch;
 mod summary;
 mod totals;
 mod trees;
-mod verdicts;
 mod waits;
 
 pub use batch::{
@@ -30,11 +28,12 @@ pub use evaluation::{
 pub use event::{
     At, EVENT_VERSION, Ending, Event, EventKind, ExtraRounds, Feedback, FeedbackCause, HighestAttempt, Preparation,
 };
+pub use evolve::evolve;
 pub use finished::{Finished, FinishedAgent, FinishedCheck, Leftover, Tokens, Unknown, UsageLimit};
 pub use input::{Effect, Input, Timer};
-pub use machine::Transition;
 #[cfg(test)]
 pub(crate) use machine::tests::laws::drive as tests_drive;
+pub use machine::{Transition, decide};
 pub use observer::{CHUNK, Evidence, Notice, NullObserver, Observer, Pace, Stream};
 pub use outcome::{AttemptOutcome, Containment, Cut, Exit, HumanNeeded, LimitKind, RunOutcome, Sig, WaitReason};
 pub use state::State;

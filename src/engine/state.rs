@@ -1,18 +1,11 @@
 //! The state of a run: a fold of its events, and nothing else.
 
-use super::event::{At, Ending, EventKind, ExtraRounds, Feedback, FeedbackCause, HighestAttempt};
-use super::finished::{Finished, Tokens};
-use super::outcome::{AttemptOutcome, Cut, HumanNeeded, RunOutcome, Sig, WaitReason};
+use super::event::{At, Ending, Feedback};
+use super::finished::Tokens;
+use super::outcome::{AttemptOutcome, Cut, HumanNeeded, RunOutcome, Sig};
 use super::totals::Totals;
 use super::waits::Waits;
-use crate::verdict::{Decision, Finding, Ledger, ReadFrom, Unclear, Verdict};
-
-/// A failure within this time is quick. Several equal, quick failures in a row are a crash loop.
-const QUICK_MS: u64 = 5_000;
-/// How many failures of a check are compared.
-const TRAIL: usize = 3;
-/// More steps or groups than any chain has. A higher number comes from a damaged journal.
-const MOST: u32 = 1 << 20;
+use crate::verdict::{Finding, Ledger, Unclear, Verdict};
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Phase {
@@ -27,15 +20,6 @@ pub(super) enum Phase {
     Waiting,
     /// The run has ended.
     Over,
-}
-
-/// The assumed cost of a token in US dollars, while no cost has been reported. It is somewhat more than in a session
-/// that reads most of its input from the cache.
-const USUAL_RATE: f64 = 3e-6;
-
-#[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
-fn f64_of(tokens: u64) -> f64 {
-    tokens as f64
 }
 
 /// The state of a run: a fold of its events.
@@ -144,23 +128,6 @@ pub(super) struct GroupState {
     pub(super) more: u32,
 }
 
-/// Returns the element with this number, from 1. The list grows as needed.
-fn nth<T: Clone + Default>(list: &mut Vec<T>, number: u32) -> Option<&mut T> {
-    let index = number.checked_sub(1).filter(|_| number <= MOST)? as usize;
-    if list.len() <= index {
-        list.resize(index + 1, T::default());
-    }
-    list.get_mut(index)
-}
-
-/// Counts equal values in a row.
-fn in_a_row<T: PartialEq>(before: &mut Option<(T, u32)>, now: Option<T>) {
-    *before = match (before.take(), now) {
-        (Some((last, count)), Some(now)) if last == now => Some((now, count.saturating_add(1))),
-        (_, now) => now.map(|now| (now, 1)),
-    };
-}
-
 impl State {
     /// Returns whether the run has ended.
     #[must_use]
@@ -213,225 +180,213 @@ impl State {
         self.messages.last().map_or(0, |(id, _)| *id)
     }
 
-    /// Applies an event. Every event is accepted, and the state changes nowhere else.
-    pub fn evolve(&mut self, event: &EventKind) {
-        match event {
-            EventKind::RunStarted { queue, .. } => self.logins.clone_from(queue),
-            EventKind::Evaluation { .. }
-            | EventKind::Batch { .. }
-            | EventKind::StepSkipped { .. }
-            | EventKind::WorkUnchanged { .. }
-            | EventKind::TasksProposed { .. }
-            | EventKind::TemplatesEdited { .. }
-            | EventKind::StepSucceeded { .. }
-            | EventKind::AttemptPaused { .. }
-            | EventKind::AttemptContinued { .. } => {}
-            EventKind::RoundStarted { group, round, .. } => {
-                if let Some(group) = nth(&mut self.groups, *group) {
-                    group.round = *round;
-                    if *round == 1 {
-                        *group = GroupState { round: 1, more: group.more, ..GroupState::default() };
-                    }
-                }
-            }
-            EventKind::AttemptPlanned { at, retry, .. } => self.attempt_planned(at, *retry),
-            EventKind::AttemptDeferred { at, retry } => {
-                self.phase = Phase::Idle;
-                self.at = Some(at.clone());
-                self.retry = *retry;
-            }
-            EventKind::RunResumed { attempts, more, .. } => self.resumed(attempts, *more),
-            EventKind::VerdictGiven { at, verdict, converged } => self.verdict_given(at, verdict, *converged),
-            EventKind::VerdictUnclear { at, reason: why, asked } => {
-                if matches!(why, Unclear::NotItsRight { decision: Decision::Reject, minor: false }) && *asked == 0 {
-                    self.objection = Some(at.step);
-                }
-                if let Some(step) = nth(&mut self.steps, at.step).filter(|_| *asked > 0) {
-                    step.unclear = Some((why.clone(), *asked));
-                }
-            }
-            EventKind::AttemptPrepared { at, how } => {
-                if let Some(step) = nth(&mut self.steps, at.step) {
-                    step.variant = how.variant;
-                    if how.session.is_some() {
-                        step.session = SessionState::Continued;
-                    }
-                }
-            }
-            EventKind::AttemptStarted { .. } => {
-                self.phase = Phase::Running;
-                self.waits.process_started();
-            }
-            EventKind::MarkerSeen { .. } => self.marker = true,
-            EventKind::MarkerWithdrawn { .. } => self.marker = false,
-            EventKind::UsageReported { tokens, .. } => self.spending = *tokens,
-            EventKind::RunStopping { reason: why, signal: with } => {
-                self.ending.get_or_insert(*why);
-                self.last_signal = with.or(self.last_signal);
-            }
-            EventKind::AttemptTimedOut { reason: why, signal: with, .. } => {
-                self.cut = Some(*why);
-                self.last_signal = Some(*with);
-            }
-            EventKind::AttemptFinished { at, outcome, finished, .. } => self.attempt_finished(at, outcome, finished),
-            EventKind::WaitStarted { wait_ms, reason, .. } => {
-                self.phase = Phase::Waiting;
-                self.waits.started(*reason, *wait_ms);
-            }
-            EventKind::MessageReceived { id, text } => self.messages.push((*id, text.clone())),
-            EventKind::RunPaused => self.paused = true,
-            EventKind::RunContinued => self.paused = false,
-            EventKind::RoundFinished { group, ended_by, .. } => {
-                if let Some(group) = nth(&mut self.groups, *group) {
-                    group.feedback.clone_from(ended_by);
-                    match ended_by.as_ref().map(|feedback| &feedback.cause) {
-                        Some(FeedbackCause::Rejected { .. }) => group.unjudged = 0,
-                        Some(_) => group.unjudged = group.unjudged.saturating_add(1),
-                        None => {}
-                    }
-                }
-            }
-            EventKind::RunFinished { .. } => self.phase = Phase::Over,
-        }
-        self.totals.evolve(event);
+    /// Returns the ledger with every finding of the run's judges.
+    #[must_use]
+    pub fn ledger(&self) -> &Ledger {
+        &self.ledger
     }
 
-    fn resumed(&mut self, attempts: &[HighestAttempt], more: Option<ExtraRounds>) {
-        for highest in attempts {
-            if let Some(step) = nth(&mut self.steps, highest.step) {
-                step.attempts = step.attempts.max(highest.attempt);
-            }
-        }
-        if !self.has_process() {
-            self.phase = Phase::Idle;
-        }
-        if self.totals.outcome.is_some_and(RunOutcome::is_a_conclusion) {
-            // A person has looked at the run, so earlier failures in a row no longer count.
-            for step in &mut self.steps {
-                (step.unclear, step.failure, step.fingerprint) = (None, None, None);
-                step.trail.clear();
-            }
-            self.groups.iter_mut().for_each(|group| group.unjudged = 0);
-            (self.retry, self.idle_rejects, self.moved, self.stood_still) = (0, 0, false, false);
-        }
-        match more {
-            Some(ExtraRounds { group: Some(group), count, .. }) => {
-                if let Some(group) = nth(&mut self.groups, group) {
-                    group.more = group.more.saturating_add(count);
-                }
-            }
-            Some(ExtraRounds { group: None, step, count }) => {
-                if let Some(step) = nth(&mut self.steps, step) {
-                    step.more = step.more.saturating_add(count);
-                }
-            }
-            None => {}
-        }
-        (self.ending, self.last_signal, self.paused) = (None, None, false);
-        self.waits = Waits::default();
-        // The person who resumes the run can log in.
-        self.logins = None;
-        // Changes to protected files had to be undone or accepted before the run could resume.
-        self.voided.clear();
+    /// Returns the totals of the attempts that have ended.
+    #[must_use]
+    pub fn totals(&self) -> &Totals {
+        &self.totals
     }
 
-    fn attempt_planned(&mut self, at: &At, retry: u32) {
-        self.phase = Phase::Starting;
-        self.objection = self.objection.filter(|step| *step != at.step);
-        self.at = Some(at.clone());
-        self.retry = retry;
-        self.marker = false;
-        self.cut = None;
-        self.last_signal = None;
-        self.charged = self.charged.saturating_add(1);
-        if let Some(step) = nth(&mut self.steps, at.step) {
-            step.attempts = at.attempt;
-            if step.session == SessionState::Continued {
-                step.session = SessionState::New;
-            }
-        }
+    /// Returns how many times a judge has rejected the work.
+    #[must_use]
+    pub fn rejections(&self) -> u32 {
+        self.totals.rejections
     }
 
-    fn attempt_finished(&mut self, at: &At, outcome: &AttemptOutcome, finished: &Finished) {
-        self.phase = Phase::Idle;
-        if finished.agent.unknown.cost {
-            self.estimated += f64_of(finished.agent.tokens.unwrap_or_default().total()) * self.rate();
-        }
-        self.spending = Tokens::default();
-        if let Some(step) = nth(&mut self.steps, at.step) {
-            let is_lost = *outcome == AttemptOutcome::Unavailable { reason: WaitReason::Session };
-            step.session = if is_lost { SessionState::Lost } else { SessionState::New };
-            step.worked |= finished.agent.tokens.is_some_and(|tokens| tokens.total() > 0);
-        }
-        if !outcome.counts() {
-            if outcome.waits_for().is_some() {
-                self.waits.not_counted(finished.agent.tokens.is_some_and(|tokens| tokens.total() > 0));
-            }
-            // It does not count as an iteration, because it will be repeated.
-            self.charged = self.charged.saturating_sub(1);
-            return;
-        }
-        self.waits = Waits::default();
-        self.ledger.answered(&finished.agent.answers);
-        if finished.agent.guarded {
-            self.weakened = finished.agent.weakened.iter().chain(&finished.agent.touched).cloned().collect();
-            self.voided.clone_from(&finished.agent.voided);
-        }
-        self.moved |= finished.agent.unchanged == Some(false);
-        self.stood_still |= finished.agent.unchanged == Some(true);
-        let Some(step) = nth(&mut self.steps, at.step) else { return };
-        step.idle = finished.agent.unchanged == Some(true);
-        if let Some(tests) = finished.check.tests_run {
-            step.tests = Some((tests, step.tests.map_or(tests, |(_, most)| most.max(tests))));
-        }
-        match &finished.check.failure_digest {
-            Some(failure_digest) => {
-                step.trail.push(failure_digest.clone());
-                let more = step.trail.len().saturating_sub(TRAIL);
-                step.trail.drain(..more);
-            }
-            None => step.trail.clear(),
-        }
-        let failed =
-            matches!(outcome, AttemptOutcome::Failed { .. } | AttemptOutcome::Crashed { .. } | AttemptOutcome::Errored);
-        step.failed = *outcome != AttemptOutcome::Completed;
-        in_a_row(&mut step.failure, Some(outcome.clone()).filter(|_| failed && finished.took_ms < QUICK_MS));
-        if at.iteration == 1 {
-            step.fingerprint = None;
-        }
-        in_a_row(&mut step.fingerprint, finished.fingerprint.clone());
+    /// Returns descriptions of how the last worker changed tests and other protected files.
+    #[must_use]
+    pub fn weakened(&self) -> &[String] {
+        &self.weakened
     }
 
-    /// Returns the average cost of a token so far, in US dollars.
-    fn rate(&self) -> f64 {
-        let spent = self.totals.all.spent.unwrap_or_default();
-        let known = spent.cost_usd.filter(|cost| *cost > 0.0).filter(|_| spent.total() > 0);
-        known.map_or(USUAL_RATE, |cost| cost / f64_of(spent.total()))
+    /// Returns the protected files that the last worker changed. If there are any, its attempt does not count.
+    #[must_use]
+    pub fn voided(&self) -> &[String] {
+        &self.voided
     }
 
-    fn verdict_given(&mut self, at: &At, verdict: &Verdict, converged: bool) {
-        let judges = matches!(verdict.decision, Decision::Approve | Decision::Reject);
-        if let Some(step) = nth(&mut self.steps, at.step) {
-            step.unclear = None;
-        }
-        if matches!(verdict.decision, Decision::Approve | Decision::Skip) || converged {
-            self.objection = None;
-        }
-        if verdict.from == ReadFrom::Person {
-            self.accepted = verdict.decision == Decision::Approve;
-        }
-        if judges {
-            self.ledger.judged(at.step, &verdict.effective_findings());
-            self.verdict = Some((at.clone(), verdict.clone()));
-        }
-        if verdict.decision == Decision::Reject && verdict.from == ReadFrom::Person {
-            // A rejection by a person starts the work again. It does not count for the limits on rejections by judges.
-            (self.idle_rejects, self.moved, self.stood_still) = (0, false, false);
-        } else if verdict.is_a_rejection(converged) {
-            let again = self.last_findings.replace(verdict.effective_findings()) == Some(verdict.effective_findings());
-            let idle = self.stood_still && !self.moved && (again || self.idle_rejects == 0);
-            self.idle_rejects = if idle { self.idle_rejects.saturating_add(1) } else { 0 };
-            (self.moved, self.stood_still) = (false, false);
-        }
+    /// Returns how many rejections in a row were of work that had not changed since the previous one.
+    pub(super) fn idle_rejects(&self) -> u32 {
+        self.idle_rejects
+    }
+
+    /// Returns how many tests a check ran the last time, and the most that it ever ran. `None` if its output never
+    /// showed a number.
+    #[must_use]
+    pub fn tests_of(&self, step: u32) -> Option<(u32, u32)> {
+        self.step(step)?.tests
+    }
+
+    /// Returns the step of a worker whose rejection of the work still applies.
+    pub(super) fn objection(&self) -> Option<u32> {
+        self.objection
+    }
+
+    /// Returns whether the last decision by a person accepted the work.
+    pub(super) fn is_accepted(&self) -> bool {
+        self.accepted
+    }
+
+    /// Returns the last verdict of a judge.
+    #[must_use]
+    pub fn verdict(&self) -> Option<&(At, Verdict)> {
+        self.verdict.as_ref()
+    }
+
+    /// Returns how many times in a row a judge's verdict was unclear.
+    #[must_use]
+    pub fn unclear(&self, step: u32) -> u32 {
+        self.step(step).and_then(|step| step.unclear.as_ref()).map_or(0, |(_, asked)| *asked)
+    }
+
+    /// Returns why a judge's last verdict was unclear.
+    #[must_use]
+    pub fn last_unclear(&self, step: u32) -> Option<&Unclear> {
+        self.step(step)?.unclear.as_ref().map(|(why, _)| why)
+    }
+
+    /// Returns whether the last attempt of a step changed nothing.
+    #[must_use]
+    pub fn was_idle(&self, step: u32) -> bool {
+        self.step(step).is_some_and(|step| step.idle)
+    }
+
+    /// Returns how many rounds of a group in a row were ended by something other than a judge.
+    pub(super) fn unjudged_rounds(&self, group: usize) -> u32 {
+        self.groups.get(group).map_or(0, |group| group.unjudged)
+    }
+
+    /// Returns whether a check failed on the same tree and with the same errors as in one of its two previous failures.
+    pub(super) fn moves_in_a_circle(&self, step: u32) -> bool {
+        let Some((now, before)) = self.step(step).and_then(|step| step.trail.split_last()) else { return false };
+        before.contains(now)
+    }
+
+    /// Returns the attempt whose process is running or being started.
+    #[must_use]
+    pub fn under_way(&self) -> Option<&At> {
+        self.at.as_ref().filter(|_| self.has_process())
+    }
+
+    /// Returns whether an attempt's process is running or being started.
+    pub(super) fn has_process(&self) -> bool {
+        matches!(self.phase, Phase::Starting | Phase::Running)
+    }
+
+    /// Returns the way in which a step is run: 0 for the first one.
+    #[must_use]
+    pub fn variant(&self, step: u32) -> u32 {
+        self.step(step).map_or(0, |step| step.variant)
+    }
+
+    /// Returns whether the current attempt of a step continues a session.
+    #[must_use]
+    pub fn continues(&self, step: u32) -> bool {
+        self.step(step).is_some_and(|step| step.session == SessionState::Continued)
+    }
+
+    /// Returns whether the last attempt of a step was to continue a session that its service does not know.
+    #[must_use]
+    pub fn has_lost_its_session(&self, step: u32) -> bool {
+        self.step(step).is_some_and(|step| step.session == SessionState::Lost)
+    }
+
+    /// Returns whether nothing has stopped the current attempt, or is about to.
+    #[must_use]
+    pub fn was_not_cut(&self) -> bool {
+        self.cut.is_none() && self.ending.is_none()
+    }
+
+    /// Returns whether the current attempt is a retry.
+    #[must_use]
+    pub fn is_retry(&self) -> bool {
+        self.retry > 0
+    }
+
+    /// Returns whether the run is waiting before it repeats an attempt.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        self.phase == Phase::Waiting
+    }
+
+    /// Returns what all attempts have used so far, including the current one.
+    #[must_use]
+    pub fn used(&self) -> Tokens {
+        self.totals.all.spent.unwrap_or_default().plus(&self.spending)
+    }
+
+    /// Like [`Self::used`], but as limits count it: costs that were not reported are estimated.
+    #[must_use]
+    pub fn billed(&self) -> Tokens {
+        let used = self.used();
+        let cost = used.cost_usd.unwrap_or(0.0) + self.estimated;
+        Tokens { cost_usd: used.cost_usd.or(Some(cost).filter(|cost| *cost > 0.0)).map(|_| cost), ..used }
+    }
+
+    /// Returns what the current attempt has used so far.
+    pub(super) fn spending(&self) -> Tokens {
+        self.spending
+    }
+
+    fn step(&self, number: u32) -> Option<&StepState> {
+        self.steps.get(number.checked_sub(1)? as usize)
+    }
+
+    /// Returns how many attempts a step has had.
+    #[must_use]
+    pub fn attempts(&self, step: u32) -> u32 {
+        self.step(step).map_or(0, |step| step.attempts)
+    }
+
+    /// Returns whether the last attempt of a step failed.
+    #[must_use]
+    pub fn last_failed(&self, step: u32) -> bool {
+        self.step(step).is_some_and(|step| step.failed)
+    }
+
+    /// Returns how many times in a row a step has failed quickly and in the same way.
+    pub(super) fn same_failures(&self, step: u32) -> u32 {
+        self.step(step).and_then(|step| step.failure.as_ref()).map_or(0, |(_, count)| *count)
+    }
+
+    /// Returns how many times in a row a step has ended with the same fingerprint.
+    pub(super) fn same_fingerprints(&self, step: u32) -> u32 {
+        self.step(step).and_then(|step| step.fingerprint.as_ref()).map_or(0, |(_, count)| *count)
+    }
+
+    /// Returns the backends whose login worked earlier in the queue; `None` outside of a queue.
+    pub(super) fn logins(&self) -> Option<&[String]> {
+        self.logins.as_deref()
+    }
+
+    /// Returns whether the service of a step has answered in this run.
+    pub(super) fn has_worked(&self, step: u32) -> bool {
+        self.step(step).is_some_and(|step| step.worked)
+    }
+
+    /// Returns the iterations that a step's loop has in addition to its count.
+    #[must_use]
+    pub fn more_iterations(&self, step: u32) -> u32 {
+        self.step(step).map_or(0, |step| step.more)
+    }
+
+    /// Returns the rounds that a group has in addition to its count.
+    pub(super) fn more_rounds(&self, group: usize) -> u32 {
+        self.groups.get(group).map_or(0, |group| group.more)
+    }
+
+    /// Returns the current round of a group. `group` is an index, from 0.
+    pub(super) fn round_of(&self, group: usize) -> u32 {
+        self.groups.get(group).map_or(1, |group| group.round)
+    }
+
+    /// Returns the feedback from the previous round of a group to the next one.
+    pub(super) fn feedback_of(&self, group: usize) -> Option<&Feedback> {
+        self.groups.get(group)?.feedback.as_ref()
     }
 }

@@ -6,7 +6,7 @@ use super::driver::{BEAT, Driver, new_token};
 use super::flush::{PATIENCE, sleep, written};
 use super::lanes::lane::Lane;
 use super::signals::{ReceivedSignal, Signals};
-use crate::engine::{Effect, EventKind, HighestAttempt, Input, RunOutcome, Stopwatch, Timer};
+use crate::engine::{Effect, EventKind, HighestAttempt, Input, RunOutcome, Stopwatch, Timer, evolve};
 use crate::journal::JournalError;
 use crate::proc::{LifelineHandle, adopt_orphans, containment};
 use std::collections::VecDeque;
@@ -88,7 +88,7 @@ fn begin(driver: &mut Driver<'_>, start: RunStart) -> Result<Vec<Effect>, Journa
         found: driver.work.begun().now.clone(),
         containment: containment(),
     };
-    driver.state.evolve(&started);
+    evolve(&mut driver.state, &started);
     driver.record(vec![started])?;
     driver.take(Input::Begin)
 }
@@ -102,7 +102,7 @@ fn begin_again(driver: &mut Driver<'_>, again: ResumePoint) -> Result<Vec<Effect
         None => None,
     };
     for event in &events {
-        driver.state.evolve(&event.event);
+        evolve(&mut driver.state, &event.event);
         watch.see(event);
         // Earlier events are not shown again; sums and times continue.
         driver.context.observer.earlier_event(event);

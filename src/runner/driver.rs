@@ -13,7 +13,7 @@ use super::templates::TemplateWatch;
 use super::timers::Timers;
 use super::work::{WorkGuard, WorkWatch};
 use crate::chain::Limit;
-use crate::engine::{At, Effect, EventKind, Input, State, Timer, Transition, UsageLimit};
+use crate::engine::{At, Effect, EventKind, Input, State, Timer, Transition, UsageLimit, decide};
 use crate::journal::JournalError;
 use crate::plan::Kind;
 use crate::proc::LifelineHandle;
@@ -124,7 +124,7 @@ impl<'a> Driver<'a> {
     /// Handles one input: decides, records the events and reports them. The caller has to perform the effects.
     pub(super) fn take(&mut self, input: Input) -> Result<Vec<Effect>, JournalError> {
         let Transition { state, events, mut effects } =
-            std::mem::take(&mut self.state).decide(self.context.plan, input);
+            decide(std::mem::take(&mut self.state), self.context.plan, input);
         self.state = state;
         self.record(events)?;
         if let Some(error) = self.observer_error.take()

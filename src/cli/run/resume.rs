@@ -18,7 +18,7 @@ use crate::cli::task::batch;
 use crate::cli::task::errors as task_errors;
 use crate::cli::trust::distrusted;
 use crate::cli::trust::unsettled;
-use crate::engine::{Event, EventKind, Input, RunKind, RunOutcome, RunRow, RunState, State, Stopwatch};
+use crate::engine::{Event, EventKind, Input, RunKind, RunOutcome, RunRow, RunState, State, Stopwatch, decide, evolve};
 use crate::journal::{Journal, JournalError, RunLock, tampered};
 use crate::plan::{Outline, Overrides, Plan, TaskFacts, outline};
 use crate::proc::capture;
@@ -101,7 +101,7 @@ impl ReadyChain {
     fn told(&self, world: &World, args: &ResumeArgs) -> String {
         let (mut state, mut watch) = (State::default(), Stopwatch::default());
         for event in &self.events {
-            state.evolve(&event.event);
+            evolve(&mut state, &event.event);
             watch.see(event);
         }
         if let Some(at) = state.under_way() {
@@ -118,7 +118,7 @@ impl ReadyChain {
             more: more(args),
             tree: None,
         };
-        let transition = state.clone().decide(&self.plan, input);
+        let transition = decide(state.clone(), &self.plan, input);
         let next = transition.events.into_iter().find_map(|event| match event {
             EventKind::AttemptPlanned { at, .. } | EventKind::AttemptDeferred { at, .. } => Some(at),
             _ => None,

@@ -11,7 +11,7 @@ use crate::cli::run::execute::{QueueRun, exit_of, lock};
 use crate::cli::task::args::TaskRunArgs;
 use crate::cli::task::errors;
 use crate::cli::task::facts::shared_ids;
-use crate::engine::{AttemptOutcome, Event, EventKind, HumanNeeded, LimitKind, RunOutcome, Sig, State, Tokens};
+use crate::engine::{AttemptOutcome, Event, EventKind, HumanNeeded, LimitKind, RunOutcome, Sig, State, Tokens, evolve};
 use crate::exit::Exit;
 use crate::journal::{Journal, JournalError, QUEUE_TITLE, RunLock};
 use crate::plan::{JUDGED_ATTEMPTS, limits};
@@ -186,7 +186,7 @@ impl QueueProgress {
     fn count(&mut self, events: &[Event], outline: &crate::plan::Outline) {
         let mut state = State::default();
         for event in events {
-            state.evolve(&event.event);
+            evolve(&mut state, &event.event);
             if let EventKind::AttemptFinished { at, finished, .. } = &event.event
                 && finished.agent.tokens.is_some_and(|tokens| tokens.total() > 0)
             {

@@ -3,7 +3,7 @@
 
 use super::super::finished::Finished;
 use super::super::outcome::{Exit, RunOutcome};
-use super::{Effect, Input, State};
+use super::{Effect, Input, State, decide};
 use crate::chain::{PromptSource, Role};
 use crate::plan::tests::{planned, world};
 use crate::plan::{Plan, PlannedStep};
@@ -158,7 +158,7 @@ fn play(plan: &Plan, deeds: &[Deed]) -> (Option<RunOutcome>, Seen) {
     loop {
         let mut next = None;
         for input in inputs.drain(..) {
-            let transition = state.decide(plan, input);
+            let transition = decide(state, plan, input);
             state = transition.state;
             for effect in transition.effects {
                 match effect {

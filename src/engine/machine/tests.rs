@@ -1,12 +1,14 @@
 //! Scripted tests of the machine, without any process.
 
-use super::super::finished::{FinishedCheck, UsageLimit};
-use super::super::progress::RETRIES;
-use super::super::verdicts::ASKED;
+use super::ended::RETRIES;
+use super::verdicts::ASKED;
 use super::*;
 use crate::chain::{PromptSource, Role};
+use crate::engine::{
+    AttemptOutcome, Exit, Finished, FinishedAgent, FinishedCheck, LimitKind, RunOutcome, Tokens, UsageLimit,
+};
 use crate::plan::tests::{planned, world};
-use crate::verdict::{Decision as Decided, Finding, ReadFrom, Severity, Unclear, Verdict};
+use crate::verdict::{Decision as Decided, Finding, ReadFrom, Severity, Unclear, Verdict, VerdictReading};
 use proptest::prelude::*;
 use std::collections::{HashSet, VecDeque};
 
@@ -73,7 +75,7 @@ struct Ran {
 fn run(plan: &Plan, inputs: impl IntoIterator<Item = Input>) -> Ran {
     let mut ran = Ran { state: State::default(), events: Vec::new(), effects: Vec::new() };
     for input in inputs {
-        let Transition { state, events, effects } = ran.state.decide(plan, input);
+        let Transition { state, events, effects } = decide(ran.state, plan, input);
         ran.state = state;
         ran.events.extend(events);
         ran.effects.extend(effects);

@@ -15,7 +15,7 @@ mod timeline;
 pub use document::{AttemptTexts, Document};
 pub use lanes::BatchPage;
 
-use crate::engine::{CaseResult, EvalLedger, Event, State, Sum, Totals};
+use crate::engine::{CaseResult, EvalLedger, Event, State, Sum, Totals, evolve};
 use crate::report::closing::{cost_cell, tokens_cell};
 use crate::report::format::{local_time, rework_label, seconds};
 use crate::report::page::overview::{Fact, OverviewRow, overview, overview_rows, sum_line};
@@ -59,7 +59,7 @@ pub(in crate::report) fn findings(document: &Document<'_>) -> Vec<FindingRow> {
 pub fn findings_of(events: &[Event]) -> Vec<FindingRow> {
     let mut state = State::default();
     for event in events {
-        state.evolve(&event.event);
+        evolve(&mut state, &event.event);
     }
     state.ledger().rows()
 }

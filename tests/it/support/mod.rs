@@ -337,7 +337,7 @@ fn check_totals(row: &RunRow, events: &[Event], outline: Option<&Outline>) {
     let (totals, all) = (&summary.totals, &summary.totals.all);
     let mut state = State::default();
     for event in events {
-        state.evolve(&event.event);
+        forkhestra::engine::evolve(&mut state, &event.event);
     }
     assert_eq!((state.totals(), row.outcome), (totals, totals.outcome), "run {}", row.id);
     if row.kind == forkhestra::engine::RunKind::Batch {

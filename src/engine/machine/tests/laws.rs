@@ -39,14 +39,14 @@ fn driven(plan: &Plan, script: &str, cut: Option<usize>) -> Vec<EventKind> {
     let (mut inputs, mut ended) = (VecDeque::from([Input::Begin]), 0);
     while let Some(input) = inputs.pop_front() {
         ended += usize::from(matches!(input, Input::Exited { .. }));
-        let Transition { state: next, events, effects } = state.decide(plan, input);
+        let Transition { state: next, events, effects } = decide(state, plan, input);
         state = next;
         batches += usize::from(!events.is_empty());
         log.extend(events);
         if cut == Some(batches) && !state.is_over() {
             state = State::default();
             for event in &log {
-                state.evolve(event);
+                evolve(&mut state, event);
             }
             ended = finished(&log).len();
             (batches, inputs) = (usize::MAX / 2, VecDeque::from([again()]));
@@ -169,7 +169,7 @@ proptest! {
                     // The process that ran the attempt is dead.
                     running = 0;
                 }
-                let Transition { state: next, events, effects } = state.decide(plan, input);
+                let Transition { state: next, events, effects } = decide(state, plan, input);
                 state = next;
                 prop_assert!(!was_over || resumed || (events.is_empty() && effects.is_empty()));
                 if ends && events.iter().any(|event| matches!(event, EventKind::AttemptFinished { .. })) {
@@ -187,7 +187,7 @@ proptest! {
             let mut again = State::default();
             for event in &log {
                 let stored = serde_json::to_string(event).unwrap();
-                again.evolve(&serde_json::from_str(&stored).unwrap());
+                evolve(&mut again, &serde_json::from_str(&stored).unwrap());
             }
             prop_assert_eq!(again, state);
             Ok(())
@@ -203,7 +203,7 @@ proptest! {
         PLANS.with(|plans| {
             let plan = &plans[chain];
             let state = run(plan, std::iter::once(Input::Begin).chain(before)).state;
-            let effects = state.clone().decide(plan, last).effects;
+            let effects = decide(state.clone(), plan, last).effects;
             let goes_on = effects.iter().any(|effect| {
                 matches!(effect, Effect::Spawn { .. } | Effect::Finish(_) | Effect::Arm(Timer::Wait, _))
             });
