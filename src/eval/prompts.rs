@@ -2,7 +2,7 @@
 
 use super::errors;
 use super::suite::Case;
-use crate::prompt::{Syntax, Template, TemplateError, Value, template_of};
+use crate::prompt::{Syntax, Template, TemplateError, Value, render_template, template_of};
 use crate::source::{Diagnostic, Files, Place, Source};
 use std::path::Path;
 
@@ -112,7 +112,7 @@ pub(super) fn filled(template: &Template, values: &[(&str, &str)]) -> Result<Str
         let found = values.iter().find(|(known, _)| *known == name).map(|(_, text)| *text);
         Some(Value::new(found.filter(|text| !text.trim().is_empty()).unwrap_or("None")))
     };
-    Ok(template.render(&value)?.text())
+    Ok(render_template(template, &value)?.text())
 }
 
 /// Inserts the case's text and variables where the prompt asks for them: `{text}`, `{NAME}`. Only what `original` asks

@@ -13,7 +13,7 @@ use crate::chain::{
     PromptSource, Run, Step, StepTarget, looks_like_a_count,
 };
 use crate::plan::{Part, Plan, PlannedPrompt, Request, RunSettings, build, outline};
-use crate::prompt::{Level, Template, show, text};
+use crate::prompt::{Level, Template, render_template, show, text};
 use crate::source::{Diagnostic, Place, Source, Text, sha256};
 use crate::world::World;
 use indexmap::IndexMap;
@@ -88,8 +88,9 @@ impl EvalContext<'_> {
     pub fn templates(&self) -> Vec<String> {
         let Prompts { execute, evaluate, improve, compare } = self.prompts;
         let compare = Some(compare).filter(|_| self.suite.select_best.is_some());
-        let written =
-            |template: &Template| template.render(&|_| None).map_or_else(|_| String::new(), |text| text.text());
+        let written = |template: &Template| {
+            render_template(template, &|_| None).map_or_else(|_| String::new(), |text| text.text())
+        };
         [execute, evaluate, improve].into_iter().chain(compare).map(written).collect()
     }
 

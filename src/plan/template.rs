@@ -1,11 +1,11 @@
 //! The template around a prompt: loaded and checked when the plan is built, rendered for each iteration.
 
 use super::backend::backend_of;
+use super::context;
 use super::context::{Context, Faults};
-use super::{PlannedPrompt, context};
-use crate::chain::{Agent, Config, Role, Run, SKILL_DIRS, Step};
+use crate::chain::{Agent, Config, Delivery, Role, Run, SKILL_DIRS, Step};
 use crate::checks::detect;
-use crate::prompt::{Late, Segment, Template, TemplateDirs, TemplateError, Value, load, render, show};
+use crate::prompt::{Late, Segment, Template, TemplateDirs, TemplateError, Value, load, render, render_template, show};
 use crate::source::Env;
 use indexmap::IndexMap;
 use std::path::Path;
@@ -35,7 +35,7 @@ impl WrappingTemplate {
     /// value stays as written.
     ///
     /// # Errors
-    /// The same as [`Template::render`].
+    /// The same as [`render_template`].
     pub fn render(
         &self,
         task: &str,
@@ -45,7 +45,7 @@ impl WrappingTemplate {
             "task_prompt" => Some(Value::new(task)),
             _ => values(name).or_else(|| self.facts.get(name).or_else(|| self.commands.get(name)).map(Value::new)),
         };
-        let mut rendered = self.template.render(&value)?;
+        let mut rendered = render_template(&self.template, &value)?;
         if !self.head.is_empty() {
             rendered.pieces.insert(0, crate::prompt::Piece::of("instructions", &self.head));
         }
@@ -78,6 +78,21 @@ impl WrappingTemplate {
             if role == Role::Judge { &["feedback", "reviewer_notes", "issues"] } else { &["feedback"] };
         places.iter().any(|name| names.contains(*name))
     }
+}
+
+/// A prompt, as it will be delivered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlannedPrompt {
+    /// The user's prompt.
+    pub segments: Vec<Segment>,
+    /// The template around the user's prompt, if any.
+    pub around: Option<WrappingTemplate>,
+    /// How the program receives the prompt.
+    pub deliver: Delivery,
+    /// Where the prompt was written: an option, a place in a config, or a file.
+    pub origin: String,
+    /// The names in `${NAME}` that are not variables and were left in the prompt.
+    pub stayed: Vec<String>,
 }
 
 impl PlannedPrompt {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::chain::{LayerSource, PromptSource, load, parse};
+use crate::prompt::Level;
 use crate::source::{Env, Files, Kind as FileKind, Place, Source, Text};
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -15,6 +15,6 @@ pub use levels::{ChosenPrompt, Level, pick, read_prompt_file};
 pub use segments::{Late, Segment, render, show, text};
 pub use template::{
     Origin, Piece, Rendered, Syntax, Template, TemplateCut, TemplateDirs, TemplateError, VARIABLES, Value, Values,
-    built_in_files, cut, fit, load, template_of,
+    built_in_files, cut, fit, load, render_template, template_of,
 };
 pub use vars::{Vars, expand_config, expand_prose, unused};

@@ -85,13 +85,13 @@ const PURE: [&str; 13] = [
     "eval/machine",
 ];
 
-fn room_of(path: &Path) -> String {
+fn module_of(path: &Path) -> String {
     let parts: Vec<&str> = path.iter().filter_map(|part| part.to_str()).collect();
     match parts.as_slice() {
         [file] => file.trim_end_matches(".rs").into(),
         ["eval", "machine", ..] => "eval/machine".into(),
         ["batch", "machine", ..] => "batch/machine".into(),
-        [room, ..] => (*room).into(),
+        [module, ..] => (*module).into(),
         [] => String::new(),
     }
 }
@@ -124,31 +124,31 @@ fn wrong_arrows(source: &Path) -> Vec<String> {
     for path in files {
         let Some(code) = code(&path) else { continue };
         let inside = path.strip_prefix(source).unwrap();
-        let room = room_of(inside);
-        let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == room) else {
-            wrong.push(format!("{}: the room {room} is not drawn", inside.display()));
+        let module = module_of(inside);
+        let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == module) else {
+            wrong.push(format!("{}: the module {module} is not listed", inside.display()));
             continue;
         };
         for prefix in ["crate::", "forkhestra::"] {
             for (index, _) in code.match_indices(prefix) {
                 let rest = &code[index + prefix.len()..];
                 let known = rest.split(|next: char| !next.is_alphanumeric() && next != '_').next().unwrap_or_default();
-                if !known.is_empty() && known != room && !allowed.contains(&known) {
-                    wrong.push(format!("{}: {room} may not know {known}", inside.display()));
+                if !known.is_empty() && known != module && !allowed.contains(&known) {
+                    wrong.push(format!("{}: {module} may not know {known}", inside.display()));
                 }
             }
         }
         // Grouped imports would hide dependencies from this test.
         let hidden = ["crate::{", "super::super", "use std::{"].into_iter().filter(|form| code.contains(form));
         wrong.extend(hidden.map(|form| format!("{}: `{form}` hides arrows; one path a line", inside.display())));
-        let effects = EFFECTS.iter().filter(|effect| PURE.contains(&room.as_str()) && code.contains(**effect));
-        wrong.extend(effects.map(|effect| format!("{}: {room} is pure and names {effect}", inside.display())));
+        let effects = EFFECTS.iter().filter(|effect| PURE.contains(&module.as_str()) && code.contains(**effect));
+        wrong.extend(effects.map(|effect| format!("{}: {module} is pure and names {effect}", inside.display())));
     }
     wrong
 }
 
 #[test]
-fn imports_run_one_way_and_pure_rooms_name_no_effect() {
+fn imports_run_one_way_and_pure_modules_name_no_effect() {
     let wrong = wrong_arrows(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -162,6 +162,35 @@ fn an_arrow_the_wrong_way_is_found() {
         wrong_arrows(root.path()),
         ["chain/mod.rs: chain may not know plan", "chain/mod.rs: chain is pure and names std::fs"]
     );
+}
+
+/// Returns the types that a file gives methods to although it does not define them.
+fn foreign_methods(code: &str) -> Vec<String> {
+    let methods = regex::Regex::new(r"(?m)^impl(?:<[^>]*>)? (\w+)(?:<[^{]*>)? \{").unwrap();
+    let defines = |name: &str| {
+        ["struct", "enum"].iter().any(|kind| {
+            code.match_indices(&format!("{kind} {name}")).any(|(at, found)| {
+                !code[at + found.len()..].starts_with(|next: char| next.is_alphanumeric() || next == '_')
+            })
+        })
+    };
+    let own = methods.captures_iter(code).filter(|found| !found[0].contains(" for "));
+    let names = own.map(|found| found[1].to_string());
+    names.filter(|name| !defines(name)).collect()
+}
+
+#[test]
+fn the_methods_of_a_type_are_in_the_file_that_defines_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut files = Vec::new();
+    sources(&root, &mut files);
+    let spread: Vec<_> = files
+        .iter()
+        .map(|file| (file.strip_prefix(&root).unwrap(), foreign_methods(&code(file).unwrap_or_default())))
+        .filter(|(_, foreign)| !foreign.is_empty())
+        .collect();
+    assert!(spread.is_empty(), "{spread:?}");
+    assert_eq!(foreign_methods("struct Plan;\nimpl Plan {\n}\nimpl<'a> Planner<'a> {\n}\n"), ["Planner"]);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::cli::config::Project;
 use crate::plan::places;
-use crate::prompt::{Template, Value, load};
+use crate::prompt::{Template, Value, load, render_template};
 use crate::report::{DoctorFinding, Health};
 use crate::source::{Diagnostic, Files, Kind, counted};
 use crate::world::World;
@@ -45,7 +45,7 @@ pub(in crate::cli) fn templates(world: &World, project: &Project) -> Vec<DoctorF
 
 /// Renders a template with `1` for every variable, because sums need a number.
 fn rendered(template: &Template) -> Result<(), Vec<Diagnostic>> {
-    let rendered = template.render(&|_| Some(Value::new("1")));
+    let rendered = render_template(template, &|_| Some(Value::new("1")));
     rendered.map(drop).map_err(|error| vec![Diagnostic::error("template/render", error.to_string())])
 }
 

@@ -12,35 +12,33 @@ use crate::source::{Diagnostic, counted};
 use crate::world::World;
 use std::collections::BTreeSet;
 
-impl ExportTarget {
-    /// The file, as a template. A line that begins with `?PART ` is there only if the file has that part.
-    fn template(self) -> &'static str {
-        match self {
-            Self::Github => include_str!("../../../forge/export/github.yml"),
-            Self::Gitlab => include_str!("../../../forge/export/gitlab.yml"),
-            Self::Kubernetes => include_str!("../../../forge/export/kubernetes.yml"),
-            Self::Slurm => include_str!("../../../forge/export/slurm.sh"),
-        }
+/// The file, as a template. A line that begins with `?PART ` is there only if the file has that part.
+fn template_of(target: ExportTarget) -> &'static str {
+    match target {
+        ExportTarget::Github => include_str!("../../../forge/export/github.yml"),
+        ExportTarget::Gitlab => include_str!("../../../forge/export/gitlab.yml"),
+        ExportTarget::Kubernetes => include_str!("../../../forge/export/kubernetes.yml"),
+        ExportTarget::Slurm => include_str!("../../../forge/export/slurm.sh"),
     }
+}
 
-    /// The largest number of jobs that it takes in one file: of a matrix on GitHub, of `parallel` on GitLab, of an
-    /// Indexed Job on Kubernetes, and below the default `MaxArraySize` (1,001) of `slurm.conf(5)`.
-    fn most_jobs(self) -> u32 {
-        match self {
-            Self::Github => 256,
-            Self::Gitlab => 200,
-            Self::Kubernetes => 100_000,
-            Self::Slurm => 1000,
-        }
+/// The largest number of jobs that it takes in one file: of a matrix on GitHub, of `parallel` on GitLab, of an
+/// Indexed Job on Kubernetes, and below the default `MaxArraySize` (1,001) of `slurm.conf(5)`.
+fn most_jobs(target: ExportTarget) -> u32 {
+    match target {
+        ExportTarget::Github => 256,
+        ExportTarget::Gitlab => 200,
+        ExportTarget::Kubernetes => 100_000,
+        ExportTarget::Slurm => 1000,
     }
+}
 
-    fn name(self) -> &'static str {
-        match self {
-            Self::Github => "GitHub",
-            Self::Gitlab => "GitLab",
-            Self::Kubernetes => "Kubernetes",
-            Self::Slurm => "Slurm",
-        }
+fn name_of(target: ExportTarget) -> &'static str {
+    match target {
+        ExportTarget::Github => "GitHub",
+        ExportTarget::Gitlab => "GitLab",
+        ExportTarget::Kubernetes => "Kubernetes",
+        ExportTarget::Slurm => "Slurm",
     }
 }
 
@@ -83,7 +81,7 @@ fn file(args: &ExportArgs, hub: &str, keys: &[String], labels: &[String]) -> Str
         ("@IMAGE@", string(args.image.as_deref().unwrap_or_default())),
     ];
     let mut text = String::new();
-    for line in args.target.template().lines() {
+    for line in template_of(args.target).lines() {
         let line = match line.strip_prefix('?').and_then(|line| line.split_once(' ')) {
             Some((part, line)) if has_part(part) => line,
             Some(_) => continue,
@@ -119,7 +117,7 @@ fn hub_of(project: &Project, args: &ExportArgs) -> Result<String, Diagnostic> {
     let (message, help) = match &args.hub {
         None if is_slurm => return Ok(own),
         None => (
-            format!("jobs on {} cannot reach this directory", args.target.name()),
+            format!("jobs on {} cannot reach this directory", name_of(args.target)),
             "add the URL by which git reaches the hub from there: --hub ssh://me@host/path/.forkhestra/hub.git",
         ),
         Some(hub) if hub.contains(|character: char| character.is_control() || character == '$') => (
@@ -140,7 +138,7 @@ fn hub_of(project: &Project, args: &ExportArgs) -> Result<String, Diagnostic> {
 }
 
 fn too_many(args: &ExportArgs) -> Option<Diagnostic> {
-    let (name, most) = (args.target.name(), args.target.most_jobs());
+    let (name, most) = (name_of(args.target), most_jobs(args.target));
     (args.jobs > most).then(|| {
         let jobs = counted(args.jobs, "job");
         Diagnostic::error("export/too-many", format!("{jobs} are more than {name} takes: {most}"))

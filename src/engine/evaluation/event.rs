@@ -443,3 +443,11 @@ pub struct CaseResult {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_ms: Option<u64>,
 }
+
+impl CaseResult {
+    /// Returns the result as a number from 0 to 1: half for passing, half for the score.
+    #[must_use]
+    pub fn value(&self) -> f64 {
+        f64::midpoint(if self.pass { 1.0 } else { 0.0 }, self.score)
+    }
+}

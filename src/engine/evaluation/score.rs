@@ -26,14 +26,6 @@ pub struct Score {
     pub closeness: f64,
 }
 
-impl CaseResult {
-    /// Returns the result as a number from 0 to 1: half for passing, half for the score.
-    #[must_use]
-    pub fn value(&self) -> f64 {
-        f64::midpoint(if self.pass { 1.0 } else { 0.0 }, self.score)
-    }
-}
-
 impl Score {
     /// Returns the score of these results; `None` if there are none.
     #[must_use]

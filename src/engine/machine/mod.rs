@@ -43,8 +43,8 @@ pub struct Transition {
     pub effects: Vec<Effect>,
 }
 
-/// Decides what follows from a state, the plan and an input. Takes the state by value to avoid a copy, because a chain may
-/// have thousands of steps.
+/// Decides what follows from a state, the plan and an input. Takes the state by value to avoid a copy, because a chain
+/// may have thousands of steps.
 #[must_use]
 pub fn decide(state: State, plan: &Plan, input: Input) -> Transition {
     let before = cfg!(debug_assertions).then(|| state.clone());

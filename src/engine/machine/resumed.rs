@@ -1,4 +1,4 @@
-//! How a run goes on after a resume.
+//! How a run continues after a resume.
 
 use super::deliberation::Deliberation;
 use super::walk::{go_from, number, plan_attempt};

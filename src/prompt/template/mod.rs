@@ -13,7 +13,7 @@ mod variables;
 pub use load::{Template, TemplateDirs, built_in_files, load, template_of};
 pub use parse::Syntax;
 pub use piece::{Origin, Piece};
-pub use render::{Rendered, TemplateError, Value, Values};
+pub use render::{Rendered, TemplateError, Value, Values, render_template};
 pub use sizes::{TemplateCut, cut, fit};
 pub use variables::VARIABLES;
 

@@ -68,16 +68,14 @@ pub enum TemplateError {
     ContextTooLarge(usize),
 }
 
-impl Template {
-    /// Renders the template.
-    ///
-    /// # Errors
-    /// When a sum has a value that is not a number, or the result exceeds a limit.
-    pub fn render(&self, values: &Values<'_>) -> Result<Rendered, TemplateError> {
-        let mut renderer = Renderer { template: self, values, pieces: Vec::new(), bytes: 0, skills: 0 };
-        renderer.part(&self.main, None)?;
-        Ok(Rendered { pieces: protect(renderer.pieces) })
-    }
+/// Renders a template.
+///
+/// # Errors
+/// When a sum has a value that is not a number, or the result exceeds a limit.
+pub fn render_template(template: &Template, values: &Values<'_>) -> Result<Rendered, TemplateError> {
+    let mut renderer = Renderer { template, values, pieces: Vec::new(), bytes: 0, skills: 0 };
+    renderer.part(&template.main, None)?;
+    Ok(Rendered { pieces: protect(renderer.pieces) })
 }
 
 struct Renderer<'a> {

@@ -51,7 +51,7 @@ fn rendered(text: &str) -> String {
         ("/root/t/x/skills/inner.md", "Inner text"),
         ("/root/t/x/skills/id.md", "for {{task_id}}"),
     ];
-    loaded(&files, "x").unwrap_or_else(|faults| panic!("{faults:?}")).render(&value).unwrap().text()
+    render_template(&loaded(&files, "x").unwrap_or_else(|faults| panic!("{faults:?}")), &value).unwrap().text()
 }
 
 #[test]
@@ -169,14 +169,14 @@ fn lenient_loading_leaves_what_it_does_not_know() {
     let files = [("/root/t/x/prompt.md", "{{missing_var}} {{task_id}}")];
     let template = load("x", true, &places(), false, &world(&files)).unwrap().unwrap();
     let known = |name: &str| if name == "task_id" { value(name) } else { None };
-    assert_eq!(template.render(&known).unwrap().text(), "{{missing_var}} T-1");
+    assert_eq!(render_template(&template, &known).unwrap().text(), "{{missing_var}} T-1");
 }
 
 #[test]
 fn every_built_in_template_loads_and_names_only_what_exists() {
     for name in ["coder", "coder-resume", "reviewer", "planner"] {
         let template = loaded(&[], name).unwrap();
-        let text = template.render(&value).unwrap().text();
+        let text = render_template(&template, &value).unwrap().text();
         assert!(text.contains("do {{skill:a}} and {{task_id}}"), "{name}");
         assert!(!text.contains("{{#if") && !text.contains("{{/if"), "{name}: {text}");
         // A marker or a verdict alone on a line would count as one.
@@ -189,7 +189,7 @@ fn every_built_in_template_loads_and_names_only_what_exists() {
     for name in ["carbon", "helium"] {
         let (_, text) = ours.iter().find(|(file, _)| file == &format!("{name}/prompt.md")).unwrap();
         let path: &'static str = if name == "carbon" { "/root/t/carbon/prompt.md" } else { "/root/t/helium/prompt.md" };
-        loaded(&[(path, text)], name).unwrap().render(&value).unwrap();
+        render_template(&loaded(&[(path, text)], name).unwrap(), &value).unwrap();
     }
 }
 
@@ -208,7 +208,10 @@ fn skills_that_multiply_are_bounded_and_deep_ones_refused() {
         let files: Vec<(&'static str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
         loaded(&files, "x")
     };
-    assert_eq!(with(doubling, "/root/t/x/skills/s24.md").unwrap().render(&value), Err(TemplateError::TooLarge));
+    assert_eq!(
+        render_template(&with(doubling, "/root/t/x/skills/s24.md").unwrap(), &value),
+        Err(TemplateError::TooLarge)
+    );
     assert_eq!(messages(with(deep, "/root/t/x/skills/s40.md")), ["skills are nested more than 32 levels deep"]);
 }
 
@@ -244,7 +247,7 @@ fn what_is_too_long_is_cut_at_a_line_and_says_where_the_rest_is() {
 fn the_note_of_a_cut_value_stands_outside_its_fence() {
     let cut = |name: &str| Some(Value { text: format!("{name} ```"), note: Some("[cut]".into()) });
     let files = [("/root/t/x/prompt.md", "```diff\n{{git_diff_output}}\n```\nand {{spec}} end\n")];
-    let text = loaded(&files, "x").unwrap().render(&cut).unwrap().text();
+    let text = render_template(&loaded(&files, "x").unwrap(), &cut).unwrap().text();
     assert_eq!(text, "````diff\ngit_diff_output ```\n````\n\n[cut]\nand spec ```\n[cut]\n end\n");
 }
 
@@ -253,7 +256,7 @@ fn the_note_of_a_cut_value_stands_outside_its_fence() {
 fn a_fence_that_a_quotation_seems_to_close_is_closed_behind_its_value() {
     let template = "{{task_prompt}}\n\n~~~text\n{{spec}}\n~~~\n";
     let values = |name: &str| Some(Value::new(if name == "spec" { "x" } else { "\n```\n>    ```\n" }));
-    let text = loaded(&[("/root/t/x/prompt.md", template)], "x").unwrap().render(&values).unwrap().text();
+    let text = render_template(&loaded(&[("/root/t/x/prompt.md", template)], "x").unwrap(), &values).unwrap().text();
     assert_eq!(blocks(&text), [">    ```\n", "x\n"], "{text}");
 }
 
@@ -312,7 +315,7 @@ proptest! {
             "git_diff_output" => first.clone(),
             _ => second.clone(),
         }));
-        let text = loaded(&[("/root/t/x/prompt.md", template)], "x").unwrap().render(&values).unwrap().text();
+        let text = render_template(&loaded(&[("/root/t/x/prompt.md", template)], "x").unwrap(), &values).unwrap().text();
         prop_assert!(text.contains(&prose) && text.contains(&first) && text.contains(&second));
         let blocks = blocks(&text);
         prop_assert!(blocks.len() >= 2, "{text}");
@@ -324,7 +327,7 @@ proptest! {
     #[test]
     fn any_text_is_parsed_or_refused_without_a_panic(text in "([{}\\\\#/ ]|skill:|if |else|task_id|vars\\.X|---\n|syntax: braces\n|\\PC){0,30}") {
         if let Ok(template) = loaded(&[("/root/t/x/prompt.md", &text)], "x") {
-            let _ = (template.render(&value), template.render(&|_| None), template.variables());
+            let _ = (render_template(&template, &value), render_template(&template, &|_| None), template.variables());
         }
         let _ = Path::new(&text);
     }
