@@ -36,7 +36,7 @@ fn a_signal_ends_the_agent_and_the_run_with_its_exit_code_and_nothing_new_begins
 fn an_agent_that_ignores_every_signal_is_killed_after_the_grace_time() {
     let mut place = Place::new();
     // On a busy machine, the usual one may pass before the first signal is told.
-    place.set("FORKHESTRA_TEST_GRACE_MS", "1000");
+    place.set("FORKHESTRA_TEST_GRACE_MS", "3000");
     let running = started(&place, "ignore INT\nignore TERM\nignore HUP", "a");
     running.signal("INT");
     let ran = running.end();

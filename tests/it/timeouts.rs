@@ -84,11 +84,11 @@ fn a_silent_idle_agent_is_ended_and_a_talking_or_a_working_one_is_not() {
         ran.stderr
     );
     assert!(ran.stderr.contains("timed out (silent and idle for too long)"), "{}", ran.stderr);
-    place.agent("b", "sh for i in 1 2 3 4 5 6 7 8 9 10; do echo $i; sleep 0.1; done");
-    place.run(&["b", "--idle-timeout", "600ms"]).code(0);
+    place.agent("b", "sh for i in 1 2 3 4 5 6 7 8 9 10 11 12; do echo $i; sleep 0.1; done");
+    place.run(&["b", "--idle-timeout", "1s"]).code(0);
     // Several at once: where other programs are busy too, one alone may get less than half of a processor.
-    place.agent("c", "sh for i in 1 2 3 4; do timeout 1.2 sh -c 'while :; do :; done' & done; wait");
-    place.run(&["c", "--idle-timeout", "600ms"]).code(0);
+    place.agent("c", "sh for i in 1 2 3 4; do timeout 2.5 sh -c 'while :; do :; done' & done; wait");
+    place.run(&["c", "--idle-timeout", "2s"]).code(0);
 }
 
 #[test]
