@@ -31,26 +31,18 @@ impl Deliberation<'_> {
         }
     }
 
-    pub(super) fn step(&self, number: u32) -> Option<&PlannedStep> {
-        self.plan.step(number)
-    }
-
     /// Returns a step as its current attempt is run.
     pub(super) fn step_as_run(&self, number: u32) -> Option<&PlannedStep> {
-        self.step(number).map(|step| step.variant(self.state.variant(number)))
+        self.plan.step(number).map(|step| step.variant(self.state.variant(number)))
     }
 
     /// Returns whether the current attempt belongs to a loop, which ends when its agent prints the marker.
     pub(super) fn in_loop(&self) -> bool {
-        self.state.at.as_ref().and_then(|at| self.step(at.step)).is_some_and(PlannedStep::is_loop)
+        self.state.at.as_ref().and_then(|at| self.plan.step(at.step)).is_some_and(PlannedStep::is_loop)
     }
 
     pub(super) fn is_judge(&self, step: u32) -> bool {
-        self.step(step).is_some_and(|step| step.role() == Some(Role::Judge))
-    }
-
-    pub(super) fn group_of(&self, step: u32) -> Option<usize> {
-        self.plan.group_of(step)
+        self.plan.step(step).is_some_and(|step| step.role() == Some(Role::Judge))
     }
 
     /// Returns the maximum number of rounds of a group.

@@ -51,7 +51,7 @@ pub(super) fn attempt_over(
     {
         run.emit(EventKind::VerdictUnclear { at: at.clone(), reason: why.clone(), asked: 0 });
     }
-    let Some(step) = run.step(at.step) else { return };
+    let Some(step) = run.plan.step(at.step) else { return };
     match &step.kind {
         // The program is missing, or its credentials or model are refused. This stays so until a person acts.
         _ if permanent || matches!(outcome, AttemptOutcome::NotStarted { .. }) => {
@@ -73,7 +73,7 @@ pub(super) fn attempt_over(
         }
         // It may undo its change in one more attempt. After that the run fails.
         Kind::Agent { .. } if outcome == AttemptOutcome::Voided && !run.is_judge(at.step) => {
-            if run.group_of(at.step).is_some() && run.state.retry == 0 {
+            if run.plan.group_of(at.step).is_some() && run.state.retry == 0 {
                 plan_attempt(run, at.step, at.iteration, 1);
             } else {
                 run.finish(RunOutcome::Failed { step: at.step });
@@ -86,7 +86,7 @@ pub(super) fn attempt_over(
             let iterations = step.iterations().saturating_add(run.state.more_iterations(at.step));
             iteration_over(run, at, iterations);
         }
-        Kind::Agent { .. } if run.group_of(at.step).is_some() && run.state.retry < RETRIES => {
+        Kind::Agent { .. } if run.plan.group_of(at.step).is_some() && run.state.retry < RETRIES => {
             plan_attempt(run, at.step, at.iteration, run.state.retry + 1);
         }
         Kind::Agent { .. } => run.finish(RunOutcome::Failed { step: at.step }),

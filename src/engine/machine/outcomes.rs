@@ -102,12 +102,12 @@ fn is_objection(run: &Deliberation<'_>, step: u32, decision: Decided) -> bool {
 
 /// Returns whether a step has a count and is outside of groups.
 fn counts_alone(run: &Deliberation<'_>, step: u32) -> bool {
-    run.group_of(step).is_none() && run.step(step).is_some_and(|step| step.limit != Limit::Once)
+    run.plan.group_of(step).is_none() && run.plan.step(step).is_some_and(|step| step.limit != Limit::Once)
 }
 
 /// Returns whether the step is a worker that runs once and that reported itself that it is not done.
 fn is_not_done(run: &Deliberation<'_>, step: u32, said: Option<&VerdictReading>) -> bool {
-    let once = run.step(step).is_some_and(|step| step.limit == Limit::Once && step.role() == Some(Role::Worker));
+    let once = run.plan.step(step).is_some_and(|step| step.limit == Limit::Once && step.role() == Some(Role::Worker));
     once && matches!(said, Some(VerdictReading::Unclear(Unclear::NotDone { .. } | Unclear::Stopped { .. })))
 }
 

@@ -17,7 +17,8 @@ pub(super) fn interrupt(run: &mut Deliberation<'_>, leftovers: Vec<Leftover>) {
         let tokens = Some(run.state.spending()).filter(|tokens| *tokens != Tokens::default());
         let agent = FinishedAgent { tokens, ..FinishedAgent::default() };
         let mut finished = Finished { leftovers, agent, ..Finished::default() };
-        finished.agent.unknown = Unknown::of(run.step(at.step).and_then(PlannedStep::accounting), &outcome, &finished);
+        finished.agent.unknown =
+            Unknown::of(run.plan.step(at.step).and_then(PlannedStep::accounting), &outcome, &finished);
         run.emit(EventKind::AttemptFinished { at, outcome, marker, finished });
     }
 }
@@ -33,13 +34,13 @@ pub(super) fn go_on(run: &mut Deliberation<'_>) {
 /// Returns what `count` is added to: the rounds of the group, or without a group the iterations of the loop.
 pub(super) fn extra_rounds(run: &Deliberation<'_>, count: u32) -> Option<ExtraRounds> {
     let step = run.state.at.as_ref()?.step;
-    Some(ExtraRounds { group: run.group_of(step).map(number), step, count })
+    Some(ExtraRounds { group: run.plan.group_of(step).map(number), step, count })
 }
 
 /// After a resume with more: starts another round, or without a group another iteration.
 pub(super) fn go_on_with(run: &mut Deliberation<'_>, more: ExtraRounds) {
     let Some(at) = run.state.at.clone() else { return };
-    match run.group_of(more.step) {
+    match run.plan.group_of(more.step) {
         Some(index) => {
             let (round, rounds) = (run.state.round_of(index) + 1, run.rounds(index));
             run.emit(EventKind::RoundStarted { group: number(index), round, rounds });

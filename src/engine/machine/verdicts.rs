@@ -45,7 +45,7 @@ pub(super) fn completed(run: &mut Deliberation<'_>, at: At, said: Option<Verdict
 fn decided(run: &mut Deliberation<'_>, at: At, verdict: Verdict) {
     let decision = verdict.decision;
     // A rejection with only minor findings ends its round successfully. Outside of a group only an approval counts.
-    let converged = decision == Decided::Reject && verdict.minor && run.group_of(at.step).is_some();
+    let converged = decision == Decided::Reject && verdict.minor && run.plan.group_of(at.step).is_some();
     run.emit(EventKind::VerdictGiven { at: at.clone(), verdict, converged });
     match decision {
         Decided::Approve | Decided::Submit | Decided::Done => step_succeeded(run, at),
@@ -65,10 +65,11 @@ fn may_skip(run: &Deliberation<'_>, step: u32, finished: &Finished) -> bool {
         || run.state.objection().is_some()
         || plan.task.as_ref().is_some_and(|task| task.rejections > 0);
     let numbers = || (1..=number(plan.steps.len())).take(plan.steps.len());
-    let red = numbers().any(|step| run.step(step).is_some_and(PlannedStep::is_check) && run.state.last_failed(step));
-    let is_worker = |step: &u32| run.step(*step).is_some_and(|step| step.role() == Some(Role::Worker));
-    let first = match run.group_of(step) {
-        Some(group) => numbers().filter(is_worker).find(|other| run.group_of(*other) == Some(group)) == Some(step),
+    let red =
+        numbers().any(|step| run.plan.step(step).is_some_and(PlannedStep::is_check) && run.state.last_failed(step));
+    let is_worker = |step: &u32| run.plan.step(*step).is_some_and(|step| step.role() == Some(Role::Worker));
+    let first = match run.plan.group_of(step) {
+        Some(group) => numbers().filter(is_worker).find(|other| run.plan.group_of(*other) == Some(group)) == Some(step),
         None => true,
     };
     finished.agent.untouched && !rejected && !red && first
@@ -93,7 +94,7 @@ pub(super) fn decided_by_a_person(run: &mut Deliberation<'_>, verdict: Verdict, 
     let Some(at) = run.state.at.clone() else { return go_from(run, 0) };
     let approves = verdict.decision == Decided::Approve;
     run.emit(EventKind::VerdictGiven { at: at.clone(), verdict, converged: false });
-    match (approves, why, run.group_of(at.step)) {
+    match (approves, why, run.plan.group_of(at.step)) {
         // Every step had succeeded already.
         (true, HumanNeeded::NotAJudge | HumanNeeded::NoJudge, _) => go_from(run, usize::MAX),
         (true, ..) if run.is_judge(at.step) => step_succeeded(run, at),
@@ -114,7 +115,7 @@ pub(super) fn decided_by_a_person(run: &mut Deliberation<'_>, verdict: Verdict, 
 
 /// Handles that there is nothing to do: the group, or a step outside of groups, ends successfully.
 fn skip(run: &mut Deliberation<'_>, at: At) {
-    let Some(index) = run.group_of(at.step) else { return step_succeeded(run, at) };
+    let Some(index) = run.plan.group_of(at.step) else { return step_succeeded(run, at) };
     let (span, round) = (run.plan.program.groups[index], run.state.round_of(index));
     run.emit(EventKind::RoundFinished { group: number(index), round, ended_by: None });
     go_from(run, span.leave + 1);

@@ -32,7 +32,7 @@ pub(super) fn wait(run: &mut Deliberation<'_>, at: At, reason: WaitReason, limit
 /// Returns whether, in a queue of tasks, a login that is refused now has worked before. The queue then waits until
 /// a person logs in again.
 pub(super) fn login_has_worked(run: &Deliberation<'_>, step: u32) -> bool {
-    let backend = |number: u32| match run.step(number).map(|step| &step.variant(run.state.variant(number)).kind) {
+    let backend = |number: u32| match run.plan.step(number).map(|step| &step.variant(run.state.variant(number)).kind) {
         Some(Kind::Agent { backend, .. }) => backend.as_deref(),
         _ => None,
     };

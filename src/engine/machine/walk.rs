@@ -10,6 +10,7 @@ use crate::plan::Kind;
 /// How many rounds in a row may end before a judge is reached.
 const UNJUDGED: u32 = 5;
 
+/// Continues with what follows a step that has succeeded.
 pub(super) fn step_succeeded(run: &mut Deliberation<'_>, at: At) {
     let after = run.plan.op_of(at.step);
     run.emit(EventKind::StepSucceeded { at });
@@ -18,7 +19,7 @@ pub(super) fn step_succeeded(run: &mut Deliberation<'_>, at: At) {
 
 /// Ends the round of the innermost group. If it was the group's last round, the round of the outer group ends too.
 pub(super) fn round_over(run: &mut Deliberation<'_>, feedback: &Feedback) {
-    let mut group = run.group_of(feedback.from.step);
+    let mut group = run.plan.group_of(feedback.from.step);
     while let Some(index) = group {
         let (span, rounds) = (run.plan.program.groups[index], run.rounds(index));
         let round = run.state.round_of(index);
@@ -80,10 +81,10 @@ fn all_succeeded(run: &mut Deliberation<'_>) {
 
 /// Plans the next attempt, unless the run is stopping or a limit has been reached.
 pub(super) fn plan_attempt(run: &mut Deliberation<'_>, step: u32, iteration: u32, retry: u32) {
-    let Some(planned) = run.step(step) else { return };
+    let Some(planned) = run.plan.step(step) else { return };
     let more = run.state.more_iterations(step);
     let (name, iterations) = (planned.name.clone(), planned.is_loop().then(|| planned.iterations() + more));
-    let group = run.group_of(step);
+    let group = run.plan.group_of(step);
     let round = group.map_or(1, |group| run.state.round_of(group));
     let at = At { step, name, round, iteration, attempt: run.state.attempts(step).saturating_add(1), lane: 1 };
     let held = run.limit_reached().map(|limit| Ending::Limit { limit });
@@ -117,14 +118,14 @@ fn may_go_again(run: &Deliberation<'_>, group: usize) -> bool {
 
 /// Returns whether another round would follow if a check ended this one.
 pub(super) fn would_go_again(run: &Deliberation<'_>, step: u32) -> bool {
-    let Some(group) = run.group_of(step) else { return false };
+    let Some(group) = run.plan.group_of(step) else { return false };
     may_go_again(run, group) && (!run.plan.is_judged(group) || run.state.unjudged_rounds(group) + 1 < UNJUDGED)
 }
 
 /// Returns the outcome of a run whose last round was ended by this feedback, with no round left.
 fn no_round_left(run: &Deliberation<'_>, feedback: &Feedback) -> RunOutcome {
     let step = feedback.from.step;
-    let grouped = run.group_of(step).is_some();
+    let grouped = run.plan.group_of(step).is_some();
     match feedback.cause {
         FeedbackCause::CheckFailed { .. } if !grouped => RunOutcome::Failed { step },
         FeedbackCause::Rejected { .. } if grouped => RunOutcome::NeedsHuman { step, reason: HumanNeeded::Rejections },
