@@ -155,11 +155,6 @@ impl Lifeline {
                 Err(error) => return Err(error.into()),
             }
             let [host, signalled] = sources.map(|source| source.revents());
-            // What it ordered last would have nobody to report to.
-            if host.contains(PollFlags::HUP) {
-                self.sweep();
-                return Ok(());
-            }
             if let Some(lineage) = self.lineage.as_mut().filter(|_| follows) {
                 lineage.look();
             }
@@ -176,7 +171,8 @@ impl Lifeline {
             }
             if !host.is_empty() {
                 match self.receive() {
-                    Ok(text) if !text.is_empty() => pending.push_str(&text),
+                    // What a host that is gone has ordered would have nobody to report to.
+                    Ok(text) if !text.is_empty() && !host.contains(PollFlags::HUP) => pending.push_str(&text),
                     Err(Errno::INTR) => continue,
                     // The host is gone.
                     _ => {
