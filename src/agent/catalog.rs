@@ -27,22 +27,19 @@ pub fn backend<'a>(name: &Text, config: &'a Config) -> Result<Named<'a>, Vec<Dia
         Some((named, entry)) if entry.faults.is_empty() => Ok(named),
         Some((_, entry)) => Err(entry.faults.clone()),
         None => {
-            let known = config.backends.keys().map(String::as_str);
+            let known = config.backends.offered().map(|(name, _)| name);
             Err(vec![errors::unknown_backend(&name.at, &name.value, &names(config), nearest(&name.value, known))])
         }
     }
 }
 
 fn by_name<'a>(name: &str, config: &'a Config) -> Option<(Named<'a>, &'a Entry<Backend>)> {
-    let is_called = |entry: &Entry<Backend>| entry.value.aliases.iter().flatten().any(|alias| alias == name);
-    let found = config.backends.get_key_value(name);
-    let found = found.or_else(|| config.backends.iter().find(|(_, entry)| is_called(entry)));
-    found.map(|(name, entry)| (Named { name, backend: &entry.value }, entry))
+    config.backends.called(name).map(|(name, entry)| (Named { name, backend: &entry.value }, entry))
 }
 
 /// Returns all names for a message, separated by commas.
 fn names(config: &Config) -> String {
-    config.backends.keys().filter(|name| *name != "demo").map(String::as_str).collect::<Vec<_>>().join(", ")
+    config.backends.offered().map(|(name, _)| name).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns the backend of agents that do not name one: that of the config, otherwise `FORKHESTRA_BACKEND`, otherwise

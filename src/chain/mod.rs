@@ -32,7 +32,7 @@ pub use ir::{
 pub use isolation::{Isolation, Sandbox};
 pub use keys::cli::{CLI_KEYS, CliKey, CliValue, CliValueKind, CliValues};
 pub use layers::{AGENT_FILES, INSTRUCTION_FILES, SKILL_DIRS, add_discovered_agents};
-pub use layers::{Config, Entry, LayerKind, LayerSource, PROJECT_FILES, load};
+pub use layers::{Backends, Config, Entry, LayerKind, LayerSource, PROJECT_FILES, load};
 pub use limits::{limit_name, limit_names, parse_limit};
 pub use lower::{GroupSpan, Op, Program, lower};
 pub use name::{check_name, looks_like_a_count};

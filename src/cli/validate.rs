@@ -80,7 +80,7 @@ fn faults(world: &World, project: &Project) -> Vec<Diagnostic> {
     let Project { root, config, .. } = project;
     let mut faults = config.faults.clone();
     faults.extend(config.unused.clone());
-    faults.extend(config.backends.values().flat_map(|entry| entry.faults.clone()));
+    faults.extend(config.backends.iter().flat_map(|(_, entry)| entry.faults.clone()));
     faults.extend(config.engines.values().flat_map(|entry| entry.faults.clone()));
     faults.extend(config.agents.values().flat_map(|entry| entry.faults.clone()));
     faults.extend(config.checks.values().flat_map(|entry| entry.faults.clone()));

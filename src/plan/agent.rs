@@ -217,7 +217,7 @@ fn isolation_of(
 /// Returns an error if a step without a prompt is the bare name of a backend, which has no instructions of its own.
 fn bare_cli(context: &Context<'_>, step: &Step, entry: Option<&Entry<Agent>>) -> Option<Diagnostic> {
     let ours = entry.is_some_and(|entry| entry.layer == LayerKind::BuiltIn);
-    let is_cli = ours && context.request.config.backends.contains_key(&step.name.value);
+    let is_cli = ours && context.request.config.backends.contains(&step.name.value);
     is_cli.then(|| errors::cli_without_a_prompt(&step.name.at, &step.name.value, context.request.chain.name.as_deref()))
 }
 

@@ -4,7 +4,9 @@ mod parse;
 mod places;
 mod read;
 mod tree;
+mod unread;
 
 pub(in crate::chain) use parse::parse;
 pub use parse::{parse_part, parse_within};
 pub use tree::{Member, Node, Value};
+pub(in crate::chain) use unread::{UnreadMember, parse_without};

@@ -72,7 +72,7 @@ fn mark_duplicates(members: &mut [Member<'_>]) {
 }
 
 /// Returns the place of a slice within the source, from its address.
-fn span_in(source: &str, slice: &str) -> Option<Span> {
+pub(super) fn span_in(source: &str, slice: &str) -> Option<Span> {
     let start = (slice.as_ptr() as usize).checked_sub(source.as_ptr() as usize)?;
     let span = start..start + slice.len();
     (source.get(span.clone()) == Some(slice)).then_some(span)

@@ -24,7 +24,7 @@ const LARGEST: u64 = 1 << 20;
 
 /// Adds the agents that another tool keeps in the project. `taken` are more names that are not theirs.
 pub fn add_discovered_agents(config: &mut Config, root: &Path, files: &dyn Files, taken: &[&str]) {
-    if !config.discovers() || !config.backends.contains_key(BACKEND) {
+    if !config.discovers() || !config.backends.contains(BACKEND) {
         return;
     }
     let folder = root.join(AGENT_FILES);

@@ -1,78 +1,33 @@
 //! The layers of configuration: built-in < user < project. They are merged by name; every entry keeps its origin and
 //! its errors.
 
+mod backends;
 mod discovered;
+mod entry;
 
-use crate::chain::backend::Backend;
 use crate::chain::batch::{EngineSettings, Landing, WorkspaceSettings};
 use crate::chain::errors;
 use crate::chain::ir::{Agent, Chain, Check, HookKind, Limits, Run};
 use crate::chain::isolation::{Isolation, Sandbox};
-use crate::chain::json5::{Member, Node, parse};
+use crate::chain::json5::{Node, parse, parse_without};
 use crate::chain::keys::batch::ENGINE;
 use crate::chain::keys::cli::CliValues;
-use crate::chain::keys::{AGENT, BACKEND, CHAIN, CHECK, ROOT};
-use crate::chain::name::check_name;
-use crate::chain::output_rules::OutputRules;
+use crate::chain::keys::{AGENT, CHAIN, CHECK, ROOT};
 use crate::chain::read;
 use crate::chain::reader::Reader;
 use crate::chain::validate::check;
-use crate::source::{Diagnostic, Place, Source, Text};
+use crate::source::{Diagnostic, Place, Text};
+use entry::name_faults;
 use indexmap::IndexMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+pub use backends::Backends;
 pub use discovered::{AGENT_FILES, INSTRUCTION_FILES, SKILL_DIRS, add_discovered_agents};
+pub use entry::{Entry, LayerKind, LayerSource};
 
 /// Where a project keeps its config, relative to its root, in order of preference.
 pub const PROJECT_FILES: [&str; 2] = ["forge/chains.json", "forge/chains.json5"];
-
-/// The layer that an entry comes from. Later layers override earlier ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum LayerKind {
-    /// A file of another tool in the project.
-    Discovered,
-    /// The embedded config of forkhestra.
-    BuiltIn,
-    /// The user's own config.
-    User,
-    /// The project's config.
-    Project,
-}
-
-impl std::fmt::Display for LayerKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Discovered => "discovered",
-            Self::BuiltIn => "built-in",
-            Self::User => "user",
-            Self::Project => "project",
-        })
-    }
-}
-
-/// A config file and its layer.
-#[derive(Debug, Clone)]
-pub struct LayerSource {
-    /// The layer of the file.
-    pub kind: LayerKind,
-    /// The text of the file.
-    pub source: Arc<Source>,
-}
-
-/// An entry of the config with its origin and its own errors.
-#[derive(Debug, Clone)]
-pub struct Entry<T> {
-    /// The value, as far as it could be read.
-    pub value: T,
-    /// The place of the entry's key.
-    pub at: Place,
-    /// The layer that the entry comes from.
-    pub layer: LayerKind,
-    /// The errors in this entry.
-    pub faults: Vec<Diagnostic>,
-}
 
 /// The merged config of all layers.
 #[derive(Debug, Clone, Default)]
@@ -108,7 +63,7 @@ pub struct Config {
     /// What brings work to other machines, by name, merged key by key.
     pub engines: BTreeMap<String, Entry<EngineSettings>>,
     /// Backends by name, merged key by key.
-    pub backends: IndexMap<String, Entry<Backend>>,
+    pub backends: Backends,
     /// Agents by name.
     pub agents: IndexMap<String, Entry<Agent>>,
     /// Checks by name; the value is `None` if the check could not be read.
@@ -151,8 +106,16 @@ pub fn load(sources: &[LayerSource]) -> Config {
     let mut config = Config::default();
     for layer in sources {
         config.files.push(layer.clone());
-        match parse(&layer.source) {
-            Ok(root) => add(layer, &root, &mut config),
+        // A command needs one of the built-in backends, or none.
+        let parsed = match layer.kind {
+            LayerKind::BuiltIn => parse_without(&layer.source, "backends"),
+            _ => parse(&layer.source).map(|root| (root, Vec::new())),
+        };
+        match parsed {
+            Ok((root, backends)) => {
+                config.backends.add_unread(layer, backends);
+                add(layer, &root, &mut config);
+            }
             Err(fault) => config.faults.push(fault),
         }
     }
@@ -209,28 +172,10 @@ fn add(layer: &LayerSource, root: &Node<'_>, config: &mut Config) {
     add_settings(layer, reader, config);
     let entries = |key| reader.get(key).into_iter().flat_map(Reader::all_members);
     for member in entries("backends") {
-        let mut faults = named(source, member);
-        if member.duplicates.is_some() {
-            config.backends.entry(member.key.to_string()).and_modify(|entry| entry.faults.append(&mut faults));
-            continue;
-        }
-        check(source, &member.node, &BACKEND, false, &mut faults);
-        let backend = read::backend(Reader::new(source, &member.node));
-        if let Some(rules) = Reader::new(source, &member.node).get("reader") {
-            OutputRules::check(rules, &mut faults);
-        }
-        let (index, earlier) = match config.backends.get_full(member.key.as_ref()) {
-            Some((index, _, earlier)) => (Some(index), earlier.clone()),
-            None => (None, entry(layer, member, Backend::default(), Vec::new())),
-        };
-        faults.extend(earlier.faults);
-        let entry = entry(layer, member, backend.or(earlier.value, layer.kind == LayerKind::Project), faults);
-        // A refined backend keeps its position in the order in which backends are searched for.
-        let index = index.unwrap_or(config.backends.len());
-        config.backends.shift_insert(index, member.key.to_string(), entry);
+        config.backends.add(layer, member);
     }
     for member in entries("engines") {
-        let mut faults = named(source, member);
+        let mut faults = name_faults(source, member);
         let earlier = config.engines.remove(member.key.as_ref());
         check(source, &member.node, &ENGINE, false, &mut faults);
         let settings = EngineSettings::read(Reader::new(source, &member.node));
@@ -241,21 +186,19 @@ fn add(layer: &LayerSource, root: &Node<'_>, config: &mut Config) {
             }
             None => settings,
         };
-        config.engines.insert(member.key.to_string(), entry(layer, member, value, faults));
+        config.engines.insert(member.key.to_string(), Entry::of(layer, &member.key_span, value, faults));
     }
     // Every backend is also an agent of the same name, with no other key set.
-    for (name, entry) in &config.backends {
-        // The demo's scripted agents are not a backend of this kind.
-        let ours = entry.value.program.as_ref().is_some_and(|program| program.value == "{self}");
-        if !ours && !config.agents.contains_key(name) {
-            let text = Text { value: name.clone(), at: entry.at.clone() };
+    for (name, at) in config.backends.offered() {
+        if !config.agents.contains_key(name) {
+            let text = Text { value: name.to_string(), at: at.clone() };
             let value = Agent { backend: Some(text), ..Agent::default() };
-            let agent = Entry { value, at: entry.at.clone(), layer: LayerKind::BuiltIn, faults: Vec::new() };
-            config.agents.insert(name.clone(), agent);
+            let agent = Entry { value, at: at.clone(), layer: LayerKind::BuiltIn, faults: Vec::new() };
+            config.agents.insert(name.to_string(), agent);
         }
     }
     for member in entries("agents") {
-        let mut faults = named(source, member);
+        let mut faults = name_faults(source, member);
         if member.duplicates.is_some() {
             config.agents.entry(member.key.to_string()).and_modify(|entry| entry.faults.append(&mut faults));
             continue;
@@ -273,11 +216,11 @@ fn add(layer: &LayerSource, root: &Node<'_>, config: &mut Config) {
             }
             None => agent,
         };
-        let entry = entry(layer, member, value, faults);
+        let entry = Entry::of(layer, &member.key_span, value, faults);
         config.agents.insert(member.key.to_string(), entry);
     }
     for member in entries("checks") {
-        let mut faults = named(source, member);
+        let mut faults = name_faults(source, member);
         if member.duplicates.is_some() {
             config.checks.entry(member.key.to_string()).and_modify(|entry| entry.faults.append(&mut faults));
             continue;
@@ -290,10 +233,10 @@ fn add(layer: &LayerSource, root: &Node<'_>, config: &mut Config) {
             // An error of the file, not of the entry: it is not known which of the two a step means.
             config.faults.push(fault);
         }
-        config.checks.insert(member.key.to_string(), entry(layer, member, value, faults));
+        config.checks.insert(member.key.to_string(), Entry::of(layer, &member.key_span, value, faults));
     }
     for member in entries("chains") {
-        let mut faults = named(source, member);
+        let mut faults = name_faults(source, member);
         if member.duplicates.is_some() {
             config.chains.entry(member.key.to_string()).and_modify(|entry| entry.faults.append(&mut faults));
             continue;
@@ -301,24 +244,11 @@ fn add(layer: &LayerSource, root: &Node<'_>, config: &mut Config) {
         check(source, &member.node, &CHAIN, false, &mut faults);
         let name = Text { value: member.key.to_string(), at: Place::new(source, member.key_span.clone()) };
         let value = read::chain(&name, Reader::new(source, &member.node), &mut faults);
-        let earlier = config.chains.insert(member.key.to_string(), entry(layer, member, value, faults));
+        let earlier = config.chains.insert(member.key.to_string(), Entry::of(layer, &member.key_span, value, faults));
         if redefines(layer, earlier.as_ref()) {
             config.redefined.insert(member.key.to_string());
         }
     }
-}
-
-/// Returns the errors in an entry's name. They belong to that entry and do not affect any other.
-fn named(source: &Arc<Source>, member: &Member<'_>) -> Vec<Diagnostic> {
-    let at = Place::new(source, member.key_span.clone());
-    if let Some(first) = &member.duplicates {
-        return vec![errors::duplicate_key(&at, &member.key, &Place::new(source, first.clone()))];
-    }
-    check_name(&member.key).err().map(|fault| errors::bad_config_name(&at, &member.key, &fault)).into_iter().collect()
-}
-
-fn entry<T>(layer: &LayerSource, member: &Member<'_>, value: T, faults: Vec<Diagnostic>) -> Entry<T> {
-    Entry { value, at: Place::new(&layer.source, member.key_span.clone()), layer: layer.kind, faults }
 }
 
 /// What runs an agent, according to one entry.

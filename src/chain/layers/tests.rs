@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::chain::show;
+use crate::source::Source;
 use proptest::prelude::*;
 use std::path::Path;
 
@@ -176,4 +177,32 @@ fn an_entry_refines_the_built_in_agent_of_its_name_key_by_key() {
     );
     assert_eq!(of("carbon", r#"{"backend": "codex"}"#), "template: carbon, backend: codex, words: ");
     assert_eq!(of("demo-coder", r#"{"backend": "claude"}"#), "backend: claude", "arguments belong to their program");
+}
+
+#[test]
+fn a_built_in_backend_that_is_read_when_it_is_asked_for_is_the_same_and_has_no_errors() {
+    let source = Source::new("built-in", include_str!("../../../forge/backends.json"), Path::new("/"));
+    let [lazy, eager] =
+        [LayerKind::BuiltIn, LayerKind::User].map(|kind| load(&[LayerSource { kind, source: source.clone() }]));
+    let words = |config: &Config| {
+        let word = |(name, entry): (&str, &Entry<_>)| format!("{name} at {}: {:?}", entry.at, entry.value);
+        config.backends.iter().map(word).collect::<Vec<_>>()
+    };
+    assert_eq!(words(&lazy), words(&eager));
+    assert!(eager.backends.iter().all(|(_, entry)| entry.faults.is_empty()));
+    assert!(eager.faults.is_empty() && lazy.faults.is_empty());
+    assert_eq!(eager.backends.iter().count(), lazy.backends.offered().count() + 1, "all but that of the demo");
+}
+
+#[test]
+fn an_error_in_an_unread_backend_is_in_its_entry_and_another_syntax_is_read_at_once() {
+    let text = r#"{"backends": {"a": {"progam": "a"}, "b": {"program": "b", "aliases": ["b-cli"]}}, "chains": {}}"#;
+    let config = load(&[layer(LayerKind::BuiltIn, text)]);
+    assert!(config.faults.is_empty());
+    assert_eq!(config.backends.get("a").unwrap().faults[0].places[0].0.span, 21..27);
+    assert_eq!(config.backends.called("b-cli").unwrap().0, "b");
+    let config = load(&[layer(LayerKind::BuiltIn, &format!("{text} // JSON5"))]);
+    assert_eq!(config.backends.get("a").unwrap().faults[0].places[0].0.span, 21..27);
+    let config = load(&[layer(LayerKind::BuiltIn, "{\"backends\": {")]);
+    assert_eq!(config.faults[0].code, "config/syntax");
 }

@@ -14,7 +14,7 @@ use std::path::Path;
 /// Checks every backend of the config. Those that the project's own config names are started only if `tries` is set.
 pub(in crate::cli) fn clis(world: &World, project: &Project, tries: bool) -> Vec<DoctorFinding> {
     let mut findings = Vec::new();
-    for (name, entry) in &project.config.backends {
+    for (name, entry) in project.config.backends.iter() {
         let Some(program) = entry.value.program.as_ref().filter(|program| program.value != OWN_PROGRAM) else {
             continue;
         };
@@ -34,7 +34,7 @@ pub(in crate::cli) fn clis(world: &World, project: &Project, tries: bool) -> Vec
             let install = entry.value.install.as_ref().map_or_else(String::new, |how| format!("; install it: {how}"));
             (Health::Absent, format!("not on PATH{install}"))
         };
-        findings.push(DoctorFinding { name: name.clone(), health, words });
+        findings.push(DoctorFinding { name: name.to_string(), health, words });
     }
     findings
 }

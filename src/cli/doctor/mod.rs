@@ -145,7 +145,7 @@ fn git(project: &Project) -> DoctorFinding {
 fn files(world: &World, project: &Project) -> [DoctorFinding; 2] {
     let found = &project.config;
     let entries =
-        found.backends.values().map(|entry| &entry.faults).chain(found.agents.values().map(|entry| &entry.faults));
+        found.backends.iter().map(|(_, entry)| &entry.faults).chain(found.agents.values().map(|entry| &entry.faults));
     let entries = entries
         .chain(found.checks.values().map(|entry| &entry.faults))
         .chain(found.chains.values().map(|entry| &entry.faults));

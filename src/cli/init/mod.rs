@@ -84,7 +84,7 @@ pub(in crate::cli) fn init(world: &World, common: &Common, args: &InitArgs) -> A
 
 /// Writes a config with an entry for a program, or prints the entry if there is a config.
 fn backend(world: &World, project: &Project, name: &str) -> Answered {
-    if project.config.backends.contains_key(name) {
+    if project.config.backends.contains(name) {
         return Err(known_backend(name).into());
     }
     let program = find_outside(name, &project.root).ok_or_else(|| no_program(name))?;

@@ -76,7 +76,7 @@ const BUILT_IN_CHECKS: [(&str, &str); 6] = [
 
 /// Returns whether a name is a backend that is not configured as an agent.
 fn is_cli(config: &Config, name: &str) -> bool {
-    config.backends.contains_key(name) && config.agents.get(name).is_some_and(|entry| entry.layer == LayerKind::BuiltIn)
+    config.backends.contains(name) && config.agents.get(name).is_some_and(|entry| entry.layer == LayerKind::BuiltIn)
 }
 
 fn is_of_the_demo(row: &ListRow) -> bool {
