@@ -15,4 +15,4 @@ pub use instructions::Instructions;
 pub use protected::{GuardWatch, Guarded, config_digest};
 pub use repository::{Repository, small};
 pub use snapshots::{Changed, FreshTree, Git, Snapshots, TreeOrigin};
-pub use worktree::{BUILDS, CACHES, Snapshot, TreeWatch};
+pub use worktree::{BUILDS, CACHES, Snapshot, TreeFingerprint, TreeWatch};

@@ -51,6 +51,18 @@ pub struct Snapshot {
     head: Vec<u8>,
 }
 
+/// What identifies a tree at one moment, in a fixed size.
+#[derive(Debug, Clone)]
+pub struct TreeFingerprint(Sha256);
+
+impl TreeFingerprint {
+    /// Returns the fingerprint of the tree and these words, in hexadecimal.
+    #[must_use]
+    pub fn with(&self, words: &[u8]) -> String {
+        hexadecimal(&self.0.clone().chain_update(words).finalize()[..16])
+    }
+}
+
 /// Remembers the content of files, so that writing the same content again is not a change. Each look costs one walk,
 /// one `stat` per file, and one read of each file touched since the last look. Ignored files are not part of the work.
 #[derive(Debug, Default)]
@@ -126,8 +138,14 @@ impl TreeWatch {
         (changed, removed)
     }
 
-    /// Returns the fingerprint, in hexadecimal. It can be compared only with others from this watch.
+    /// Returns the fingerprint of a tree and these words, in hexadecimal. It can be compared only with others from this
+    /// watch.
     pub fn fingerprint(&mut self, root: &Path, words: &[u8]) -> String {
+        self.fingerprint_of_tree(root).with(words)
+    }
+
+    /// Returns the fingerprint of a tree. It can be compared only with others from this watch.
+    pub fn fingerprint_of_tree(&mut self, root: &Path) -> TreeFingerprint {
         let mut tree = Vec::new();
         let may_be_in_repository =
             self.walk(root, false, &mut |path, content| tree.push((hashed(path.as_os_str().as_bytes()), content)));
@@ -140,8 +158,7 @@ impl TreeWatch {
         if may_be_in_repository {
             hash.update(head(root));
         }
-        hash.update(words);
-        hexadecimal(&hash.finalize()[..16])
+        TreeFingerprint(hash)
     }
 
     /// Visits every file that git would not ignore and that is not in a cache, with the hash of its content. Returns

@@ -113,12 +113,10 @@ impl<'a> Driver<'a> {
         step.exit_words(code).map(str::to_string)
     }
 
-    /// Returns a fingerprint of what an iteration of a loop leaves behind: the tree, and the end of its output. None
-    /// for a step that does not loop.
-    pub(super) fn fingerprint(&mut self, last_words: impl FnOnce() -> Vec<u8>) -> Option<String> {
-        let step = self.context.plan.step(self.state.at()?.step)?;
-        let looped = step.limit != Limit::Once && !step.is_check();
-        looped.then(|| self.work.fingerprint(self.context.root, &last_words()))
+    /// Whether the current attempt is an iteration of a loop.
+    pub(super) fn loops(&self) -> bool {
+        let step = self.state.at().and_then(|at| self.context.plan.step(at.step));
+        step.is_some_and(|step| step.limit != Limit::Once && !step.is_check())
     }
 
     /// Handles one input: decides, records the events and reports them. The caller has to perform the effects.

@@ -373,14 +373,16 @@ impl<'a> Attempt<'a> {
         driver.context.observer.output_over();
         self.tell_marker(driver)?;
         let took_ms = driver.context.world.milliseconds_since(self.began);
-        let fingerprint = driver.fingerprint(|| self.output.last_words());
+        let loops = driver.loops();
+        let seen = driver.work.look(driver.context.root, loops);
+        let fingerprint = seen.as_ref().filter(|_| loops).map(|seen| seen.with(&self.output.last_words()));
         let exit = self.output.exit(self.exited.unwrap_or(Exit::Signal(Sig::Kill.number())));
         let at = driver.state.at().cloned();
         let read = at.as_ref().map(|at| self.read(driver, at, exit)).transpose()?.unwrap_or_default();
         let trace = self.output.trace();
         let mut finished: Finished = self.output.finished(took_ms, held_open, leftovers, fingerprint);
         let said = read.into_finished(&mut finished);
-        finished.tree = driver.work.tree_now(&driver.context);
+        finished.tree = seen.and_then(|seen| driver.work.tree_now(&driver.context, &seen));
         finished.lifeline = self.lost.map(str::to_string);
         if let (Exit::Code(code @ 1..), None) = (exit, &finished.error) {
             finished.error = driver.exit_words(code);

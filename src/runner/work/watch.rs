@@ -2,7 +2,9 @@
 
 use super::spans::own_base;
 use crate::chain::Role;
-use crate::context::{BUILDS, CACHES, Git, Repository, Snapshot, Snapshots, TreeChanges, TreeWatch, small};
+use crate::context::{
+    BUILDS, CACHES, Git, Repository, Snapshot, Snapshots, TreeChanges, TreeFingerprint, TreeWatch, small,
+};
 use crate::engine::{At, EventKind, Notice, State};
 use crate::journal::{JournalError, prepare_store, snapshot_store};
 use crate::plan::{Overrides, Plan};
@@ -199,19 +201,24 @@ impl WorkWatch {
         }
     }
 
-    /// Returns the tree as it is now; `None` without snapshots. Costs a walk of the tree, and two git commands if it
-    /// has changed since the last time.
-    pub(in crate::runner) fn tree_now(&mut self, context: &RunContext<'_>) -> Option<String> {
-        let root = context.root;
+    /// Returns the fingerprint of the tree as it is now, for `tree_now` and for that of a loop's iteration; `None` if
+    /// this is no loop and there are no snapshots. Costs one walk of the tree.
+    pub(in crate::runner) fn look(&mut self, root: &Path, loops: bool) -> Option<TreeFingerprint> {
+        (loops || self.snapshots.is_some()).then(|| self.tree.fingerprint_of_tree(root))
+    }
+
+    /// Returns a snapshot of the tree: the last one if the tree looked the same then, otherwise a new one. `None`
+    /// without snapshots. A new one costs two git commands.
+    pub(in crate::runner) fn tree_now(&mut self, context: &RunContext<'_>, seen: &TreeFingerprint) -> Option<String> {
         self.snapshots.as_ref()?;
-        let fingerprint = self.tree.fingerprint(root, b"");
+        let fingerprint = seen.with(b"");
         if let Some((_, tree)) = self.last.as_ref().filter(|(known, _)| *known == fingerprint) {
             return Some(tree.clone());
         }
         if self.tree.is_odd() || self.prepare_store(context).is_err() {
             return None;
         }
-        let tree = self.snapshots.as_ref()?.take(&asking(root, PATIENCE))?;
+        let tree = self.snapshots.as_ref()?.take(&asking(context.root, PATIENCE))?;
         self.last = Some((fingerprint, tree.clone()));
         Some(tree)
     }
