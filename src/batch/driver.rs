@@ -25,6 +25,10 @@ use tokio::time::{sleep, timeout};
 /// How long the lanes may take to pause their workers before this process pauses itself (Ctrl-Z).
 const PAUSE_GRACE: Duration = Duration::from_millis(100);
 
+/// How often it is looked whether the journal is still there, if nothing else happens. This also limits each wait for
+/// the end of a usage limit: the wall clock may be set, and no timer advances while the machine sleeps.
+const LOOK: Duration = Duration::from_secs(5);
+
 /// Signals for a lane.
 type LaneSignals = UnboundedReceiver<ReceivedSignal>;
 
@@ -78,32 +82,40 @@ pub async fn work_on_batch(context: BatchContext<'_>) -> Result<BatchState, Batc
         Some(_) => Some(driver.context.hub.batches().open(driver.context.run)?),
         None => None,
     };
-    driver.begin()?;
-    loop {
-        while let Some(action) = next(&driver.state, driver.capacity()) {
-            driver.perform(action)?;
-        }
-        if driver.lanes.is_empty() && driver.parked_until().is_none() {
-            break;
-        }
-        let until_next = driver.until_next();
-        tokio::select! {
-            biased;
-            signal = signals.next() => driver.hear(signal, &mut signals).await,
-            Some(news) = reports.recv() => driver.take(news)?,
-            Some((lane, end)) = driver.lanes.next() => {
-                driver.idle.push(lane);
-                driver.ended(end, &mut reports)?;
-            }
-            // A reader that has gone away misses our lines.
-            _ = written(driver.context.observer), if !driver.context.observer.is_idle() => {}
-            () = sleep(until_next) => driver.tick(),
-        }
-    }
+    let worked = driver.work(&mut signals, &mut reports).await;
+    // The hub may have been removed with it.
+    driver.context.journal.still_there()?;
+    worked?;
     driver.finish().await
 }
 
 impl<'a> BatchDriver<'a> {
+    async fn work(&mut self, signals: &mut Signals, reports: &mut UnboundedReceiver<News>) -> Result<(), BatchError> {
+        self.begin()?;
+        loop {
+            while let Some(action) = next(&self.state, self.capacity()) {
+                self.perform(action)?;
+            }
+            if self.lanes.is_empty() && self.parked_until().is_none() {
+                return Ok(());
+            }
+            let until_next = self.until_next();
+            tokio::select! {
+                biased;
+                signal = signals.next() => self.hear(signal, signals).await,
+                Some(news) = reports.recv() => self.take(news)?,
+                Some((lane, end)) = self.lanes.next() => {
+                    self.idle.push(lane);
+                    self.ended(end, reports)?;
+                }
+                // A reader that has gone away misses our lines.
+                _ = written(self.context.observer), if !self.context.observer.is_idle() => {}
+                () = sleep(until_next) => self.tick(),
+            }
+            self.context.journal.still_there()?;
+        }
+    }
+
     fn begin(&mut self) -> Result<(), BatchError> {
         let facts = self.context.facts.clone();
         self.record(vec![self.context.opening.clone(), EventKind::Batch { event: BatchEvent::Started { facts } }])
@@ -153,13 +165,13 @@ impl<'a> BatchDriver<'a> {
         }
     }
 
-    /// How long until something has to be looked at again: the live lines, or the end of a usage limit.
+    /// How long until something has to be looked at again: the journal, the live lines, or the end of a usage limit.
     fn until_next(&self) -> Duration {
-        let frame = self.context.observer.frame().unwrap_or(Duration::from_hours(1));
+        let look = self.context.world.shortened("LOOK", LOOK);
+        let frame = self.context.observer.frame().map_or(look, |frame| frame.min(look));
         let now = self.context.world.moment().as_millisecond();
         let parked = self.parked_until().and_then(|until| u64::try_from(until - now).ok()).map(Duration::from_millis);
-        // The wall clock may be set, and no timer advances while the machine sleeps.
-        parked.map_or(frame, |parked| parked.min(frame).min(Duration::from_secs(30)))
+        parked.map_or(frame, |parked| parked.min(frame))
     }
 
     fn tick(&mut self) {

@@ -2,7 +2,8 @@
 //! tests is a script that starts jobs on this machine.
 
 use crate::batch::{CHAINS, WRITES, assert_line_is_green, hub, place};
-use crate::support::{Place, git, send};
+use crate::integrator::WAITS;
+use crate::support::{Place, git, is_dead, send};
 use std::fs;
 
 /// Starts, lists and ends jobs, each a session of its own. The first line of `jobs/NAME` is its process group.
@@ -209,6 +210,28 @@ fn workers_fetch_units_by_themselves_from_an_engine_without_commands() {
     let ran = run.end();
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert_line_is_green(&place);
+}
+
+#[test]
+fn a_batch_whose_project_is_removed_ends_and_says_so() {
+    let mut place = cluster(1, WAITS, "");
+    place.set("FORKHESTRA_TEST_LOOK_MS", "50");
+    let log = place.path("tmp/batch.log");
+    let mut batch = place.command(&["task", "run", "--on", "workers"]);
+    let mut batch = batch.stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
+    let made = place.work(".forkhestra/hub.git");
+    place.wait_for(&made.join("refs/forkhestra/units/1-1-1"));
+    let worker = place.start(&["work", "--next", "--hub", &made.display().to_string()]);
+    // Now the batch only waits.
+    place.until(|| place.events(1).iter().any(|event| event["event"]["event"]["type"] == "unitClaimed"));
+    // At once: a hub that is half removed is another error.
+    fs::rename(place.work(".forkhestra"), place.path("tmp/removed")).unwrap();
+    place.until(|| is_dead(&batch.id().to_string()));
+    let code = batch.wait().unwrap().code();
+    let words = fs::read_to_string(&log).unwrap();
+    assert!(code == Some(1) && words.contains("was removed during the run"), "{code:?} {words}");
+    fs::write(place.path("tmp/go"), "").unwrap();
+    worker.end().code(69);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! `task run --hub`: one batch at a time, wherever it runs, works on the tasks that several people share.
 
 use crate::batch::{CHAINS, WRITES};
-use crate::support::{Place, Running, git};
+use crate::support::{Place, Running, git, is_dead};
 use std::fs;
 
 /// Waits for the file `go` after it has said that it is up.
@@ -153,6 +153,25 @@ fn work_in_progress_of_a_lost_batch_continues_with_the_files_of_its_last_attempt
     fs::write(place.path("tmp/go"), "").unwrap();
     there(&place, &[&RUN[..], &["--wait"]].concat()).end().code(0);
     assert_eq!(of_hub(&place, &["show", "forkhestra/line:file-1.txt"]), "1\n1");
+}
+
+#[test]
+fn one_that_waits_ends_if_its_project_is_removed() {
+    let (place, _) = place(1, WAITS);
+    let batch = place.start(&RUN);
+    place.wait_for(&place.path("tmp/up-1"));
+    let (other, log) = (place.path("tmp/other"), place.path("tmp/waiting.log"));
+    let words = [&RUN[..], &["--wait"]].concat();
+    let mut waiting = place.command(&words);
+    let mut waiting = waiting.current_dir(&other).stderr(fs::File::create(&log).unwrap()).spawn().unwrap();
+    let said = |words: &str| fs::read_to_string(&log).unwrap().contains(words);
+    place.until(|| said("waiting: a batch of n on"));
+    fs::remove_dir_all(&other).unwrap();
+    place.until(|| is_dead(&waiting.id().to_string()));
+    assert_eq!(waiting.wait().unwrap().code(), Some(2));
+    assert!(said("tmp/other does not"), "{}", fs::read_to_string(&log).unwrap());
+    fs::write(place.path("tmp/go"), "").unwrap();
+    batch.end().code(0);
 }
 
 #[test]

@@ -325,7 +325,13 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        if !std::thread::panicking() {
+        if std::thread::panicking() {
+            // What a failed test has started would slow the others down.
+            while let Some(left) = self.processes().first() {
+                try_send("KILL", left.split(['/', ' ']).nth(2).unwrap_or_default());
+                std::thread::yield_now();
+            }
+        } else {
             self.check_events();
         }
     }

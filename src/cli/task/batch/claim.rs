@@ -1,6 +1,7 @@
 //! The claim of a batch on the tasks of a shared hub, renewed by a thread of its own, whatever else takes long.
 
 use super::errors;
+use crate::cli::config::no_folder;
 use crate::cli::options::Common;
 use crate::cli::respond::Stopped;
 use crate::exit::Exit;
@@ -73,6 +74,9 @@ pub(super) fn claim(
     let own = own_name(world, root);
     let mut waiting = Waiting::default();
     loop {
+        if let Some(removed) = no_folder(world, common).filter(|_| waiting.has_seen) {
+            return Err(removed.into());
+        }
         let found = match hub.shared().integrator() {
             // One that waits at night outlives a network that is away for a moment.
             Err(error) if waiting.has_seen => {
