@@ -16,14 +16,11 @@ impl<'de> Deserialize<'de> for Node<'de> {
 
 /// Reads one value at this depth.
 #[derive(Clone, Copy)]
-pub(super) struct NodeVisitor {
+struct NodeVisitor {
     depth: usize,
 }
 
 impl NodeVisitor {
-    /// Reads a member of the root.
-    pub(super) const MEMBER: Self = Self { depth: 1 };
-
     fn inside<E: Error>(self) -> Result<Self, E> {
         if self.depth >= DEEPEST { Err(E::custom("nested too deep")) } else { Ok(Self { depth: self.depth + 1 }) }
     }
