@@ -12,10 +12,9 @@ use super::signals::{ReceivedSignal, Signals};
 use super::templates::TemplateWatch;
 use super::timers::Timers;
 use super::work::{WorkGuard, WorkWatch};
-use crate::chain::Limit;
 use crate::engine::{At, Effect, EventKind, Input, State, Timer, Transition, UsageLimit, decide};
 use crate::journal::JournalError;
-use crate::plan::Kind;
+use crate::plan::{Kind, PlannedStep};
 use crate::proc::LifelineHandle;
 use crate::world::parked_until;
 use jiff::Timestamp;
@@ -116,7 +115,7 @@ impl<'a> Driver<'a> {
     /// Whether the current attempt is an iteration of a loop.
     pub(super) fn loops(&self) -> bool {
         let step = self.state.at().and_then(|at| self.context.plan.step(at.step));
-        step.is_some_and(|step| step.limit != Limit::Once && !step.is_check())
+        step.is_some_and(PlannedStep::is_loop)
     }
 
     /// Handles one input: decides, records the events and reports them. The caller has to perform the effects.
