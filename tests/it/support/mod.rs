@@ -327,7 +327,8 @@ impl Drop for Place {
     fn drop(&mut self) {
         if std::thread::panicking() {
             // What a failed test has started would slow the others down.
-            while let Some(left) = self.processes().first() {
+            let deadline = Instant::now() + LONG;
+            while let Some(left) = self.processes().first().filter(|_| Instant::now() < deadline) {
                 try_send("KILL", left.split(['/', ' ']).nth(2).unwrap_or_default());
                 std::thread::yield_now();
             }
