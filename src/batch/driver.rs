@@ -25,8 +25,8 @@ use tokio::time::{sleep, timeout};
 /// How long the lanes may take to pause their workers before this process pauses itself (Ctrl-Z).
 const PAUSE_GRACE: Duration = Duration::from_millis(100);
 
-/// How often it is looked whether the journal is still there, if nothing else happens. This also limits each wait for
-/// the end of a usage limit: the wall clock may be set, and no timer advances while the machine sleeps.
+/// How often to check that the journal is still there if nothing else happens. This also limits each wait for the end
+/// of a usage limit: the wall clock may be set, and no timer advances while the machine sleeps.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Signals for a lane.

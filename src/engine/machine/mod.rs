@@ -1,8 +1,7 @@
 //! The run as a state machine: `decide` determines what happens next, and `evolve` applies what happened. There is no
 //! clock, no I/O and no async code here: everything from outside is an input, and everything to be done is an effect.
 //! Here is what happens while an attempt runs. Each other file has the rules for one thing, as functions over a
-//! `Deliberation`, and calls only those that
-//! come after it in docs/design.md.
+//! `Deliberation`, and calls only those that come after it in docs/design.md.
 
 mod deliberation;
 mod ended;
