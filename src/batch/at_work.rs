@@ -42,7 +42,7 @@ pub(super) fn begin_run(
     unit: &UnitToStart<'_>,
     planned: &PlannedUnit,
 ) -> Result<(Journal, i64), JournalError> {
-    let mut journal = context.journal.sibling()?;
+    let mut journal = context.journal.sibling();
     let worker = crate::journal::Worker::NONE;
     let (started, digest) = (context.world.timestamp(), planned.digest.as_str());
     let new = NewRun { worker, started: &started, digest, outline: &planned.outline };

@@ -64,7 +64,7 @@ impl EvalEnd {
 /// When the journal cannot be written, or signals cannot be received.
 pub async fn evaluate(setting: Setting<'_>) -> Result<EvalEnd, Failure> {
     let recorder = setting.recorder();
-    let mut questions = setting.questions(&recorder)?;
+    let mut questions = setting.questions(&recorder);
     let first = setting.first_input();
     let jobs = usize::try_from(setting.facts.options.jobs.max(1)).unwrap_or(1);
     let Setting { context, journal, observer, .. } = setting;
@@ -94,7 +94,7 @@ impl<'a> Setting<'a> {
     }
 
     /// The questions of the evaluation, before its first input.
-    pub(super) fn questions<'r>(&self, recorder: &'r Recorder) -> Result<Questions<'r>, Failure>
+    pub(super) fn questions<'r>(&self, recorder: &'r Recorder) -> Questions<'r>
     where
         'a: 'r,
     {
@@ -102,8 +102,8 @@ impl<'a> Setting<'a> {
         let time = context.settings.limits.time.map(|time| time.saturating_sub(worked(self.events)));
         let until = time.map(|time| context.world.uptime().saturating_add(time));
         let state = EvalState::of_events(self.events.iter().map(|event| &event.event));
-        let kept = (self.journal.sibling()?, recorder);
-        Ok(Questions::new((context, guards(context, &self.facts)), kept, state, until, &self.facts.options))
+        let kept = (self.journal.sibling(), recorder);
+        Questions::new((context, guards(context, &self.facts)), kept, state, until, &self.facts.options)
     }
 
     /// The input with which the evaluation begins or resumes.

@@ -169,7 +169,7 @@ pub trait SliceSource {
 /// When the journal cannot be written, signals cannot be received, or no slice can be started.
 pub async fn evaluate_in_slices(setting: Setting<'_>, source: &mut impl SliceSource) -> Result<EvalEnd, Failure> {
     let recorder = setting.recorder();
-    let mut questions = setting.questions(&recorder)?;
+    let mut questions = setting.questions(&recorder);
     let first = setting.first_input();
     let Setting { context, journal, observer, .. } = setting;
     let world = context.world;

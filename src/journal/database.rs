@@ -13,8 +13,7 @@ use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// The memory for pages of the database that each connection keeps, in KiB. A run has a connection for each lane, and
-/// the system keeps the pages, too.
+/// The memory for pages of the database that each connection keeps, in KiB. The system keeps the pages, too.
 const CACHE: i64 = 512;
 
 /// The number of compiled statements that each connection keeps. What an iteration runs must fit.
@@ -41,18 +40,6 @@ impl Database {
         let root = path.ancestors().nth(2).unwrap_or(&path);
         migrate(&mut connection, &path, || Ok(RunLock::holder(root)?.filter(|holder| !holder.is_us())))?;
         Ok(Self { connection, inode: ours.inode("state.db").unwrap_or(0), path })
-    }
-
-    /// Opens the same database again.
-    pub(super) fn again(&self) -> Result<Self, JournalError> {
-        let open = || {
-            let connection = connect(&self.path)?;
-            register(&connection)?;
-            connection.pragma_update(None, "synchronous", "NORMAL")?;
-            Ok(connection)
-        };
-        let connection = open().map_err(self.failed())?;
-        Ok(Self { connection, path: self.path.clone(), inode: self.inode })
     }
 
     /// Opens a database that no program can write (sqlite.org/uri.html, `immutable`).

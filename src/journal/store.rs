@@ -28,9 +28,9 @@ use std::time::Instant;
 /// The journal of one root.
 #[derive(Debug)]
 pub struct Journal {
-    database: Database,
+    database: Rc<Database>,
     files: RunFiles,
-    watch: LedgerWatch,
+    watch: Rc<LedgerWatch>,
     writer: RunWriter,
     /// The lock of this run, shared with everything that works for it.
     lock: Option<Rc<RunLock>>,
@@ -68,24 +68,25 @@ impl Journal {
         }
     }
 
-    /// Opens the same journal again, under the same lease, for another lane of this run.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
-    pub fn sibling(&self) -> Result<Self, JournalError> {
-        Ok(Self {
+    /// The same journal, under the same lease, for another lane of this run. They share a connection: with one each,
+    /// every commit of a lane would make the others read again what they know.
+    #[must_use]
+    pub fn sibling(&self) -> Self {
+        Self {
+            database: Rc::clone(&self.database),
+            files: RunFiles::new(self.files.handle().clone()),
+            watch: Rc::clone(&self.watch),
             writer: self.writer.sibling(),
             lock: self.lock.clone(),
-            ..Self::over(self.database.again()?, self.files.handle().clone())
-        })
+        }
     }
 
     /// Wraps an open database that no run uses yet.
     fn over(database: Database, ours: Handle) -> Self {
         Self {
-            database,
+            database: Rc::new(database),
             files: RunFiles::new(ours),
-            watch: LedgerWatch::default(),
+            watch: Rc::default(),
             writer: RunWriter::default(),
             lock: None,
         }
@@ -313,7 +314,7 @@ impl Journal {
     /// # Errors
     /// When they cannot be written; then none of them is.
     pub fn append(&mut self, events: &[Event], token: Option<&str>, now: Instant) -> Result<(), JournalError> {
-        self.writer.append((&self.database, &mut self.watch), (events, token), now)
+        self.writer.append((&self.database, &self.watch), (events, token), now)
     }
 
     /// Follows a commit of this process, right after which another program does something.
@@ -366,10 +367,10 @@ impl Journal {
         self.writer.writes_left = writes.map(|writes| Rc::new(Cell::new(writes)));
     }
 
-    /// The connection, for tests that watch when it waits.
+    /// The connection, for tests that watch when it waits; `None` if it is shared.
     #[cfg(test)]
-    pub(super) fn connection_mut(&mut self) -> &mut rusqlite::Connection {
-        self.database.connection_mut()
+    pub(super) fn connection_mut(&mut self) -> Option<&mut rusqlite::Connection> {
+        Rc::get_mut(&mut self.database).map(Database::connection_mut)
     }
 
     /// The database, for tests that write into it.

@@ -59,7 +59,7 @@ impl RunWriter {
     /// Appends events in one commit, as [`Journal::append`](crate::journal::Journal::append) says.
     pub(super) fn append(
         &mut self,
-        (database, watch): (&Database, &mut LedgerWatch),
+        (database, watch): (&Database, &LedgerWatch),
         (events, token): (&[Event], Option<&str>),
         now: Instant,
     ) -> Result<(), JournalError> {
@@ -88,7 +88,7 @@ impl RunWriter {
     /// Commits events. Returns the number of changes and the sum that the ledger then has.
     fn insert(
         &mut self,
-        (database, watch): (&Database, &mut LedgerWatch),
+        (database, watch): (&Database, &LedgerWatch),
         events: &[Event],
         token: Option<&str>,
     ) -> Result<Option<(i64, RowSum)>, JournalError> {

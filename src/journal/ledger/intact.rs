@@ -5,57 +5,59 @@ use crate::journal::database::Database;
 use crate::journal::error::JournalError;
 use crate::journal::folders::{FileStat, stat_of};
 use rusqlite::Connection;
+use std::cell::Cell;
 use std::path::Path;
 
 /// Notices what another program writes into a journal.
 #[derive(Debug, Default)]
 pub(in crate::journal) struct LedgerWatch {
     /// The state after the last commit of this process; `None` until [`LedgerWatch::begin`] is first called.
-    head: Option<Head>,
+    head: Cell<Option<Head>>,
 }
 
 impl LedgerWatch {
     /// Whether the watch has begun.
     pub(in crate::journal) fn has_begun(&self) -> bool {
-        self.head.is_some()
+        self.head.get().is_some()
     }
 
     /// Remembers the current state. From now on, only forkhestra may change the journal.
-    pub(in crate::journal) fn begin(&mut self, database: &Database) -> Result<(), JournalError> {
+    pub(in crate::journal) fn begin(&self, database: &Database) -> Result<(), JournalError> {
         let found = database.with(|connection| Ok((version(connection)?, kept(connection)?)))?;
-        self.head = found.1.map(|(links, sum)| Head { links, sum, version: found.0, files: files(database.path()) });
+        let now = files(database.path());
+        self.head.set(found.1.map(|(links, sum)| Head { links, sum, version: found.0, files: now }));
         Ok(())
     }
 
     /// Follows our commit, which left this number of changes and this sum. Right before, the check has found nothing.
     /// What another program commits after us changes SQLite's version, so that the next check finds it.
-    pub(in crate::journal) fn follow(&mut self, database: &Database, written: Option<(i64, RowSum)>) {
-        let Some((before, (links, sum))) = self.head.zip(written) else { return };
+    pub(in crate::journal) fn follow(&self, database: &Database, written: Option<(i64, RowSum)>) {
+        let Some((before, (links, sum))) = self.head.get().zip(written) else { return };
         let files = files(database.path());
         if !is_shrunk(before, files) {
-            self.head = Some(Head { links, sum, version: before.version, files });
+            self.head.set(Some(Head { links, sum, version: before.version, files }));
         }
     }
 
     /// Whether only forkhestra has written the journal, in this process or another. Costs three `stat`s if no other
     /// process has written, otherwise a read of all rows.
-    pub(in crate::journal) fn is_intact(&mut self, database: &Database) -> Result<bool, JournalError> {
+    pub(in crate::journal) fn is_intact(&self, database: &Database) -> Result<bool, JournalError> {
         // A removed database is still open here, and would still answer.
         if !database.is_in_place() {
             return Ok(false);
         }
         let version = database.with(version)?;
-        let now = files(database.path());
-        if self.head.is_some_and(|head| head.version == version && head.files == now) {
+        let (head, now) = (self.head.get(), files(database.path()));
+        if head.is_some_and(|head| head.version == version && head.files == now) {
             return Ok(true);
         }
-        if self.head.is_some_and(|head| is_shrunk(head, now)) {
+        if head.is_some_and(|head| is_shrunk(head, now)) {
             return Ok(false);
         }
         // Damage to the file itself shows when it is read.
         let Ok(Some((links, sum))) = kept(database.connection()) else { return Ok(false) };
         let Ok(found) = rows(database.connection()) else { return Ok(false) };
-        let follows = self.head.is_none_or(|head| links > head.links || links == head.links && sum == head.sum);
+        let follows = head.is_none_or(|head| links > head.links || links == head.links && sum == head.sum);
         if found != sum || !follows {
             return Ok(false);
         }
@@ -64,7 +66,7 @@ impl LedgerWatch {
     }
 
     /// Accepts the journal as it is.
-    pub(in crate::journal) fn accept(&mut self, database: &Database) -> Result<(), JournalError> {
+    pub(in crate::journal) fn accept(&self, database: &Database) -> Result<(), JournalError> {
         let update = "UPDATE ledger SET links = links + 1, sum = ?1";
         database.with(|connection| connection.execute(update, [&rows(connection)?[..]]))?;
         self.begin(database)
@@ -179,12 +181,30 @@ mod tests {
         OTHER.set(Some(other));
         // Called when our commit has to wait.
         let commits = |_| OTHER.take().is_some_and(|other| other.execute_batch("COMMIT").is_ok());
-        journal.connection_mut().busy_handler(Some(commits)).unwrap();
+        journal.connection_mut().unwrap().busy_handler(Some(commits)).unwrap();
         let event = EventKind::RunFinished { outcome: RunOutcome::Succeeded };
         let event = Event { version: 1, run: 1, seq: 1, at: "now".into(), worked_ms: None, unit: None, event };
         let written = journal.append(&[event], None, Instant::now());
         assert!(matches!(written, Err(JournalError::Tampered { .. })), "{written:?}");
         assert!(OTHER.take().is_none(), "ours has waited");
+    }
+
+    #[test]
+    fn a_lane_refuses_to_write_where_its_run_has_found_a_change_by_somebody_else() {
+        let root = tempfile::tempdir().unwrap();
+        let mut journal = journal(root.path());
+        let mut lane = journal.sibling();
+        let event = |seq| {
+            let event = EventKind::RunFinished { outcome: RunOutcome::Succeeded };
+            [Event { version: 1, run: 1, seq, at: "now".into(), worked_ms: None, unit: None, event }]
+        };
+        let run = "INSERT INTO runs (started, chain, digest) VALUES ('now', 'a', 'd')";
+        journal.database().connection().execute(run, []).unwrap();
+        lane.append(&event(1), None, Instant::now()).unwrap();
+        assert!(journal.is_intact().unwrap(), "the lane's own commit");
+        Connection::open(journal.path()).unwrap().execute("UPDATE ledger SET links = 0", []).unwrap();
+        let written = lane.append(&event(2), None, Instant::now());
+        assert!(matches!(written, Err(JournalError::Tampered { .. })), "{written:?}");
     }
 
     #[test]

@@ -137,10 +137,7 @@ impl<'a> LanePool<'a> {
             // For an answer that is already known there is no job. The caller handles signals before it calls this
             // again.
             let Some(job) = work.next()? else { return Ok(()) };
-            let resources = match self.idle.pop() {
-                Some(resources) => resources,
-                None => self.open(lanes)?,
-            };
+            let resources = self.idle.pop().unwrap_or_else(|| self.open(lanes));
             let (tell, heard) = unbounded_channel();
             self.tell.insert(resources.number, tell);
             self.at_work.push(Box::pin(one(lanes.root, lanes.world, lanes.recorder, resources, job, heard)));
@@ -148,14 +145,14 @@ impl<'a> LanePool<'a> {
         Ok(())
     }
 
-    fn open(&mut self, lanes: &Lanes<'a>) -> Result<LaneResources, Failure> {
+    fn open(&mut self, lanes: &Lanes<'a>) -> LaneResources {
         self.opened += 1;
-        Ok(LaneResources {
+        LaneResources {
             number: self.opened,
-            journal: lanes.journal.sibling()?,
+            journal: lanes.journal.sibling(),
             quiet: NullObserver::default(),
             lifeline: None,
-        })
+        }
     }
 
     /// Returns the next finished job. Cancel-safe.
