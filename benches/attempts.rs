@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "a bench, not the program")]
 
 use forkhestra::engine::{At, AttemptOutcome, Event, EventKind, Finished};
-use forkhestra::journal::{Journal, NewRun, Worker};
+use forkhestra::journal::{Commit, Journal, NewRun, Worker};
 use forkhestra::plan::Outline;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -85,7 +85,7 @@ fn journal(folder: &Path) -> (f64, f64, f64) {
         seq += 1;
         let at = "2026-01-01T00:00:00Z".to_string();
         journal
-            .append(&[Event { version: 1, run, seq, at, worked_ms: Some(0), unit: None, event: kind }], None, now)
+            .append(Commit::of(&[Event { version: 1, run, seq, at, worked_ms: Some(0), unit: None, event: kind }]), now)
             .unwrap();
     };
     let started = || EventKind::AttemptStarted { at: at.clone(), pid: 1, start_time: 1 };

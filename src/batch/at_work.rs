@@ -6,7 +6,7 @@ use super::parking::parked_by;
 use super::planned::{PlannedUnit, UnitPurpose, UnitToStart};
 use super::tries::unit_of;
 use crate::engine::{BatchState, EventKind, RunOutcome, TaskPlace, Totals};
-use crate::journal::{Journal, JournalError, NewRun};
+use crate::journal::{Commit, Journal, JournalError, NewRun};
 use crate::runner::{ReceivedSignal, Transcripts};
 use std::path::PathBuf;
 use tokio::sync::mpsc::UnboundedSender;
@@ -109,7 +109,7 @@ impl UnitAtWork {
         if let EventKind::AttemptFinished { at, .. } = &event.event {
             self.journal.files().adopt_attempt(self.run, at, &self.root, (their_run, at.attempt))?;
         }
-        self.journal.append(std::slice::from_ref(&event), None, context.world.now())?;
+        self.journal.append(Commit::of(std::slice::from_ref(&event)), context.world.now())?;
         self.seq = event.seq;
         let evidence = Transcripts { journal: &self.journal, world: context.world, run: self.run };
         let _ = context.observer.event(&event, &evidence);

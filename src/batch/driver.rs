@@ -11,7 +11,7 @@ use super::remote::{RemoteUnit, follow};
 use super::tries::{take_try, tries_shown};
 use crate::engine::{BatchEvent, BatchState, EventKind, LimitKind, RunOutcome, Sig, Totals};
 use crate::plan::OutlineStep;
-use crate::runner::{Failure, ReceivedSignal, Recorder, Signals, Transcripts, flushed, written};
+use crate::runner::{Failure, ReceivedSignal, Recorder, Recording, Signals, Transcripts, flushed, written};
 use crate::unit::UnitStage;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use std::collections::HashMap;
@@ -123,7 +123,7 @@ impl<'a> BatchDriver<'a> {
 
     fn record(&mut self, kinds: Vec<EventKind>) -> Result<(), BatchError> {
         let (journal, world) = (&mut *self.context.journal, self.context.world);
-        let events = self.recorder.record((journal, world), kinds, None, "")?;
+        let events = self.recorder.record((journal, world), Recording::of(kinds))?;
         let evidence = Transcripts { journal, world, run: self.context.run };
         for event in &events {
             self.state.evolve(&event.event);

@@ -122,6 +122,12 @@ impl Question {
         }
     }
 
+    /// Whether its answer is stored, and is then not asked for again. What a command says is not: its files may have
+    /// changed. A rewrite is not: another one is wanted.
+    pub(super) fn is_stored(&self) -> bool {
+        !matches!(self, Self::Command(_) | Self::Rewrite { .. })
+    }
+
     /// The repetition to which it belongs.
     pub(super) fn repetition(&self) -> u32 {
         match self {

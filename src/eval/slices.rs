@@ -9,8 +9,8 @@ use super::questions::judging::{answered, evaluated, record_error, unreadable};
 use super::questions::{Questions, attempt_of};
 use super::requests::key_of;
 use crate::engine::{CaseResult, EvalEvent, Event, EventKind, LimitKind, Notice, Observer, RunOutcome, Sig, Totals};
-use crate::journal::{AnswerPlace, StoredAnswer};
-use crate::runner::{Failure, Halt, JobSource, ReceivedSignal, Signals, flushed, tell_recorded, written};
+use crate::journal::{AnswerPlace, NewAnswer, StoredAnswer};
+use crate::runner::{Failure, Halt, JobSource, ReceivedSignal, Recording, Signals, flushed, tell_recorded, written};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::future::Future;
@@ -340,7 +340,8 @@ fn keep(
     let attempt = adopt(questions, slice, of, step)?;
     let given = AnswerPlace { run: questions.recorder.run(), step, attempt };
     if let Ok(plan) = plan_of(questions, question) {
-        questions.journal.answers().keep(&key_of(&plan, of.repetition), answer, given)?;
+        let key = key_of(&plan, of.repetition);
+        questions.journal.answers().keep(&NewAnswer { key, at: given, answer: answer.clone() })?;
     }
     Ok(Some(given))
 }
@@ -367,7 +368,7 @@ fn adopt(questions: &mut Questions<'_>, slice: &SliceAnswers, of: CaseRun, step:
         }
         kinds.push(kind);
     }
-    let events = questions.recorder.record((&mut questions.journal, questions.context.world), kinds, None, "")?;
+    let events = questions.recorder.record((&mut questions.journal, questions.context.world), Recording::of(kinds))?;
     questions.recorder.tell_later(events);
     Ok(last)
 }

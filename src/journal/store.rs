@@ -15,7 +15,7 @@ use super::tables::messages::MessageTable;
 use super::tables::new_run::{NewRun, insert_run};
 use super::tables::runs::{RunTable, run_exists};
 use super::tables::tasks::TaskTable;
-use super::writer::RunWriter;
+use super::writer::{Commit, RunWriter};
 use crate::engine::{Event, EventKind};
 use crate::plan::Outline;
 use rusqlite::{OptionalExtension, params};
@@ -258,7 +258,7 @@ impl Journal {
                 root.clone_from(&here);
             }
         }
-        self.append(&events, None, now)?;
+        self.append(Commit::of(&events), now)?;
         Ok(run)
     }
 
@@ -307,14 +307,14 @@ impl Journal {
         self.writer.sync_before(folder.to_sync(stdout, stderr), &self.database)
     }
 
-    /// Appends events in one commit. A commit with the end of an attempt is synced to the disk unless the last sync was
-    /// less than 100 ms before `now`. One with the end of the run is always synced. Other commits reach only the
-    /// operating system. `token` is the digest of the token of an attempt that is planned.
+    /// Appends events, and what belongs to them, in one commit. A commit with the end of an attempt is synced to the
+    /// disk unless the last sync was less than 100 ms before `now`. One with the end of the run is always synced. Other
+    /// commits reach only the operating system.
     ///
     /// # Errors
     /// When they cannot be written; then none of them is.
-    pub fn append(&mut self, events: &[Event], token: Option<&str>, now: Instant) -> Result<(), JournalError> {
-        self.writer.append((&self.database, &self.watch), (events, token), now)
+    pub fn append(&mut self, commit: Commit<'_>, now: Instant) -> Result<(), JournalError> {
+        self.writer.append((&self.database, &self.watch), commit, now)
     }
 
     /// Follows a commit of this process, right after which another program does something.
@@ -415,9 +415,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(root.path()).unwrap();
         let run = begin(&mut journal);
-        journal.append(&[event(run, 1), event(run, 2)], None, Instant::now()).unwrap();
+        journal.append(Commit::of(&[event(run, 1), event(run, 2)]), Instant::now()).unwrap();
         assert!(
-            journal.append(&[event(run, 3), event(run, 2)], None, Instant::now()).is_err(),
+            journal.append(Commit::of(&[event(run, 3), event(run, 2)]), Instant::now()).is_err(),
             "a duplicate number is refused"
         );
         drop(journal);
@@ -448,7 +448,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(root.path()).unwrap();
         let run = begin(&mut journal);
-        journal.append(&[event(run, 1), event(run, 2), event(run, 3)], None, Instant::now()).unwrap();
+        journal.append(Commit::of(&[event(run, 1), event(run, 2), event(run, 3)]), Instant::now()).unwrap();
         journal.database().connection().execute("DELETE FROM events WHERE seq = 2", []).unwrap();
         assert!(matches!(journal.events().of(run), Err(JournalError::Damaged { seq: 2, .. })));
         let flip = "UPDATE events SET event = replace(event, 'succeeded', 'outputClosed') WHERE seq = 1";
@@ -463,7 +463,7 @@ mod tests {
         let run = begin(&mut first);
         assert_eq!(first.fence(), 1);
         begin(&mut second);
-        assert!(matches!(first.append(&[event(run, 1)], None, Instant::now()), Err(JournalError::Lost { .. })));
+        assert!(matches!(first.append(Commit::of(&[event(run, 1)]), Instant::now()), Err(JournalError::Lost { .. })));
         assert!(first.events().of(run).unwrap().is_empty());
     }
 }

@@ -3,6 +3,7 @@
 use super::database::Database;
 use super::error::JournalError;
 use super::ledger::{LedgerWatch, RowSum, kept};
+use super::tables::answers::{NewAnswer, insert_answer};
 use super::tables::events::insert_event;
 use super::tables::lease::current_fence;
 use super::tables::task_rows::{self, Following};
@@ -18,6 +19,25 @@ const SYNC_EVERY: Duration = Duration::from_millis(100);
 
 /// The most files that wait for an fsync, in addition to those of the last attempt.
 const MOST_UNSYNCED: usize = 12;
+
+/// What one commit of a run writes.
+#[derive(Debug, Clone, Copy)]
+pub struct Commit<'a> {
+    /// The events, in order.
+    pub events: &'a [Event],
+    /// The digest of the token of an attempt that is planned.
+    pub token: Option<&'a str>,
+    /// The answer of an attempt that ends.
+    pub answer: Option<&'a NewAnswer>,
+}
+
+impl<'a> Commit<'a> {
+    /// A commit of events only.
+    #[must_use]
+    pub fn of(events: &'a [Event]) -> Self {
+        Self { events, token: None, answer: None }
+    }
+}
 
 /// What the commits of a run depend on.
 #[derive(Debug, Default)]
@@ -56,13 +76,14 @@ impl RunWriter {
         self.unsynced.drain(..).try_for_each(|file| file.sync_data()).map_err(failed)
     }
 
-    /// Appends events in one commit, as [`Journal::append`](crate::journal::Journal::append) says.
+    /// Writes a commit, as [`Journal::append`](crate::journal::Journal::append) says.
     pub(super) fn append(
         &mut self,
         (database, watch): (&Database, &LedgerWatch),
-        (events, token): (&[Event], Option<&str>),
+        commit: Commit<'_>,
         now: Instant,
     ) -> Result<(), JournalError> {
+        let events = commit.events;
         let ends_run = events.iter().any(|event| matches!(event.event, EventKind::RunFinished { .. }));
         let ends = ends_run || events.iter().any(|event| matches!(event.event, EventKind::AttemptFinished { .. }));
         let due = ends_run || self.synced.is_none_or(|synced| now.duration_since(synced) >= SYNC_EVERY);
@@ -71,7 +92,7 @@ impl RunWriter {
             self.sync_transcripts(database)?;
             database.synchronous("FULL")?;
         }
-        let written = self.insert((database, watch), events, token).map(|written| watch.follow(database, written));
+        let written = self.insert((database, watch), commit).map(|written| watch.follow(database, written));
         if full {
             database.synchronous("NORMAL")?;
             self.synced = Some(now);
@@ -85,12 +106,11 @@ impl RunWriter {
         written
     }
 
-    /// Commits events. Returns the number of changes and the sum that the ledger then has.
+    /// Writes a commit. Returns the number of changes and the sum that the ledger then has.
     fn insert(
         &mut self,
         (database, watch): (&Database, &LedgerWatch),
-        events: &[Event],
-        token: Option<&str>,
+        commit: Commit<'_>,
     ) -> Result<Option<(i64, RowSum)>, JournalError> {
         let failed = database.failed();
         // From here on nobody else can commit, so that our commit hides no change by another program.
@@ -110,11 +130,14 @@ impl RunWriter {
             transaction.execute(update, params![run, outline]).map_err(failed)?;
         }
         let mut following = self.following.clone();
-        for event in events {
-            insert_event(database, &transaction, event, token)?;
+        for event in commit.events {
+            insert_event(database, &transaction, event, commit.token)?;
             if let Some(following) = &mut following {
                 task_rows::project(&transaction, event, following).map_err(failed)?;
             }
+        }
+        if let Some(answer) = commit.answer {
+            insert_answer(&transaction, answer).map_err(failed)?;
         }
         let written = kept(&transaction).map_err(failed)?;
         transaction.commit().map_err(failed)?;

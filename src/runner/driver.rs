@@ -7,7 +7,7 @@ use super::evidence::Transcripts;
 use super::flush::{sleep, written};
 use super::hooks::RunningHooks;
 use super::lanes::lane::Lane;
-use super::recorder::Recorder;
+use super::recorder::{Recorder, Recording};
 use super::signals::{ReceivedSignal, Signals};
 use super::templates::TemplateWatch;
 use super::timers::Timers;
@@ -135,14 +135,17 @@ impl<'a> Driver<'a> {
     pub(super) fn record(&mut self, kinds: Vec<EventKind>) -> Result<(), JournalError> {
         let RunContext { journal, world, .. } = &mut self.context;
         if let Some(lane) = self.lane {
-            let kinds = kinds.iter().filter_map(|kind| lane.retell(kind)).collect();
-            let events = lane.recorder.record((journal, world), kinds, None, &self.token)?;
+            let kinds: Vec<EventKind> = kinds.iter().filter_map(|kind| lane.retell(kind)).collect();
+            let answer = lane.answer_of(&kinds);
+            let recording = Recording { kinds, worked_ms: None, token: &self.token, answer };
+            let events = lane.recorder.record((journal, world), recording)?;
             lane.recorder.tell_later(events);
             return Ok(());
         }
         let worked_ms = Some(self.worked_ms());
         let RunContext { journal, world, .. } = &mut self.context;
-        for event in &self.recorder.record((journal, world), kinds, worked_ms, &self.token)? {
+        let recording = Recording { kinds, worked_ms, token: &self.token, answer: None };
+        for event in &self.recorder.record((journal, world), recording)? {
             self.hooks.call(&self.context, event);
             let RunContext { journal, world, run, observer, .. } = &mut self.context;
             let evidence = Transcripts { journal, world, run: *run };

@@ -28,7 +28,7 @@ pub use evidence::Transcripts;
 pub use flush::{flushed, written};
 pub use lanes::lane::LaneAnswer;
 pub use lanes::{Halt, Job, JobSource, Lanes, tell_news, tell_recorded, work_in_lanes};
-pub use recorder::Recorder;
+pub use recorder::{Recorder, Recording};
 pub use render::{AttemptContext, fill};
 pub use signals::{ReceivedSignal, Signals};
 pub use start::{wait_for_lock, wait_until};

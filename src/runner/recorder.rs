@@ -1,10 +1,31 @@
 //! The one place that numbers, timestamps and records events.
 
 use crate::engine::{EVENT_VERSION, Event, EventKind};
-use crate::journal::{Journal, JournalError, token_digest};
+use crate::journal::{Commit, Journal, JournalError, NewAnswer, token_digest};
 use crate::world::World;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+
+/// What is recorded in one commit.
+#[derive(Debug, Default)]
+pub struct Recording<'a> {
+    /// What has happened, in order.
+    pub kinds: Vec<EventKind>,
+    /// How long the run has been running, in milliseconds, if that is known.
+    pub worked_ms: Option<u64>,
+    /// The secret of the attempt, if one is planned.
+    pub token: &'a str,
+    /// The answer of the attempt that ends, if it is stored.
+    pub answer: Option<NewAnswer>,
+}
+
+impl Recording<'_> {
+    /// Events alone.
+    #[must_use]
+    pub fn of(kinds: Vec<EventKind>) -> Self {
+        Self { kinds, ..Self::default() }
+    }
+}
 
 /// Records the events of a run. The lanes of an evaluation share one recorder, which then also numbers their attempts
 /// and keeps their events until they are reported.
@@ -52,18 +73,16 @@ impl Recorder {
         *last
     }
 
-    /// Records events in one commit. `token` is the secret of the attempt, if one is planned. `worked_ms` is how long
-    /// the run has been running, in milliseconds, if that is known.
+    /// Records events in one commit, and returns them.
     ///
     /// # Errors
     /// When the journal cannot be written; then none of the events is recorded.
     pub fn record(
         &self,
         (journal, world): (&mut Journal, &World),
-        kinds: Vec<EventKind>,
-        worked_ms: Option<u64>,
-        token: &str,
+        recording: Recording<'_>,
     ) -> Result<Vec<Event>, JournalError> {
+        let Recording { kinds, worked_ms, token, answer } = recording;
         if kinds.is_empty() {
             return Ok(Vec::new());
         }
@@ -80,7 +99,8 @@ impl Recorder {
         let events: Vec<Event> = kinds.into_iter().zip(self.seq.get() + 1..).map(stamp).collect();
         let planned = events.iter().any(|event| matches!(event.event, EventKind::AttemptPlanned { .. }));
         let token = planned.then(|| token_digest(token.as_bytes()));
-        journal.append(&events, token.as_deref(), world.now())?;
+        let commit = Commit { events: &events, token: token.as_deref(), answer: answer.as_ref() };
+        journal.append(commit, world.now())?;
         self.seq.set(self.seq.get() + events.len() as u64);
         Ok(events)
     }

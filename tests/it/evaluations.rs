@@ -278,54 +278,6 @@ fn an_evaluator_in_the_session_of_the_executor_is_refused() {
 }
 
 #[test]
-fn a_signal_ends_all_cases_that_are_under_way_and_a_resume_asks_only_what_is_open() {
-    let place = place();
-    place.config(r#"{ "agents": { "shouter": { "command": "sh slow.sh", "deliver": "stdin" } }, "chains": {} }"#);
-    place.write(
-        "slow.sh",
-        "echo x >> calls.txt\ninput=$(tail -1)\ncase \"$input\" in *you*|goodbye) [ -f go ] || { echo $$ >> hanging; exec sleep 1000; } ;; esac\n\
-         echo \"$input\" | tr a-z A-Z\n",
-    );
-    place.write("suite.json", suite("", CASES));
-    let running = place.start(&["eval", "run", "suite.json", "-j", "2"]);
-    let deadline = Instant::now() + LONG;
-    while fs::read_to_string(place.work("hanging")).unwrap_or_default().lines().count() < 2 {
-        assert!(Instant::now() < deadline, "two cases at once");
-        std::thread::yield_now();
-    }
-    let ran = running.end_by("INT");
-    assert!(ran.code(130).stderr.contains("next: forkhestra resume 1\n"), "{}", ran.stderr);
-    place.write("go", "");
-    let before = calls(&place);
-    let ran = place.run(&["resume", "1"]);
-    assert!(ran.code(0).stdout.contains("all 4 cases passed"), "{}", ran.all());
-    assert_eq!(calls(&place) - before, 4 - (before - 2), "what was answered is not asked again");
-    let last = place.events(1).pop().unwrap();
-    assert_eq!(last["event"]["type"], "runFinished");
-    let numbers: Vec<u64> = place.events(1).iter().map(|event| event["seq"].as_u64().unwrap()).collect();
-    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
-}
-
-/// Wherever it was interrupted, a resume has the same result.
-#[test]
-fn an_improvement_that_is_killed_at_any_write_goes_on_to_the_same_prompt() {
-    for writes in [1, 2, 5, 12, 19, 20, 21, 30, 40] {
-        let mut place = place();
-        place.agent(
-            "rewriter",
-            "print Repeat the text in capital letters.\nnext\nprint Write the text in capital letters only.",
-        );
-        place.set("FORKHESTRA_TEST_ABORT_AFTER_WRITES", &writes.to_string());
-        let mut command = place.command(&["eval", "improve", "suite.json"]);
-        let _ = command.output().unwrap();
-        place.assert_nothing_is_left();
-        place.set("FORKHESTRA_TEST_ABORT_AFTER_WRITES", "0");
-        let ran = place.run(&["resume", "1"]);
-        assert!(ran.code(0).stdout.contains("generation 1 did better"), "{writes}: {}", ran.all());
-    }
-}
-
-#[test]
 fn a_limit_ends_an_evaluation_and_a_resume_under_a_higher_one_goes_on() {
     let place = place();
     place.write("suite.json", suite("", CASES));

@@ -32,6 +32,7 @@ mod eval_engines;
 mod eval_improvement;
 mod eval_judges;
 mod eval_matrix;
+mod eval_resume;
 mod eval_selection;
 mod eval_statistics;
 mod eval_trees;

@@ -7,14 +7,14 @@ use super::judging::{
 };
 use super::selecting::{read_selection, select, selected, selection_done};
 use super::{Questions, attempt_of, why, words};
-use crate::engine::{At, AttemptOutcome, Event, EventKind, Finished};
+use crate::engine::{At, AttemptOutcome, Event, EventKind};
 use crate::eval::jobs::{for_command, for_tree};
 use crate::eval::machine::{EvalInput, IMPROVES, limit_reached, may_reach};
 use crate::eval::question::{CaseRun, Evaluating, Question};
 use crate::eval::requests::key_of;
 use crate::journal::{AnswerPlace, StoredAnswer};
 use crate::plan::{Part, Plan};
-use crate::runner::{Failure, Job, JobSource, LONGEST_ANSWER, LaneAnswer};
+use crate::runner::{Failure, Job, JobSource, LaneAnswer};
 use crate::verdict::{ScoreMode, evaluation};
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl JobSource for Questions<'_> {
     }
 
     fn done(&mut self, job: Job, answer: LaneAnswer) -> Result<(), Failure> {
-        let Some((question, key)) = self.under_way.remove(&job.id) else { return Ok(()) };
+        let Some((question, _)) = self.under_way.remove(&job.id) else { return Ok(()) };
         self.case_folders.remove(&job.id);
         self.held = false;
         self.queue.extend(self.equal.drain(..));
@@ -51,23 +51,14 @@ impl JobSource for Questions<'_> {
                 let why = why(&answer);
                 self.rewritten(generation, answer.message.ok_or(why))
             }
-            Question::Answer(of) => {
-                let Some(message) = answer.message else {
-                    return record_error(self, of, format!("executor_error: {}", why(&answer)));
-                };
-                if answer.finished.stdout_bytes > LONGEST_ANSWER && message.len() as u64 >= LONGEST_ANSWER {
-                    return record_error(self, of, "executor_error: its answer is longer than 1 MiB".into());
+            Question::Answer(of) => match answer.stored() {
+                Some(stored) => answered(self, CaseRun { answer: Some(attempt_of(given)), ..of }, stored),
+                None if answer.is_cut() => {
+                    record_error(self, of, "executor_error: its answer is longer than 1 MiB".into())
                 }
-                let answer = stored(message.trim_end().to_string(), answer.finished);
-                self.journal.answers().keep(&key, &answer, given)?;
-                answered(self, CaseRun { answer: Some(attempt_of(given)), ..of }, answer)
-            }
-            Question::Select(selecting) => {
-                if let Some(said) = &answer.message {
-                    self.journal.answers().keep(&key, &stored(said.clone(), answer.finished.clone()), given)?;
-                }
-                selection_done(self, &selecting, &answer)
-            }
+                None => record_error(self, of, format!("executor_error: {}", why(&answer))),
+            },
+            Question::Select(selecting) => selection_done(self, &selecting, &answer),
             Question::Command(judging) => command_done(self, *judging, &answer),
             Question::Evaluate(evaluating) => {
                 let of = evaluating.of;
@@ -85,9 +76,7 @@ impl JobSource for Questions<'_> {
                 if evaluating.session.is_some() && evaluating.session == answer.finished.agent.session {
                     return record_error(self, of, "evaluator_error: it answered in the executor's session".into());
                 }
-                let answer = stored(message, answer.finished);
-                self.journal.answers().keep(&key, &answer, given)?;
-                evaluated(self, *evaluating, &answer.said)
+                evaluated(self, *evaluating, &message)
             }
         }
     }
@@ -129,7 +118,6 @@ pub(in crate::eval) fn job_for(questions: &mut Questions<'_>, mut question: Ques
         Err(why) => return cannot_be_asked(questions, &question, why).map(|()| None),
     };
     let key = match &question {
-        // What a command says is not stored: its files may have changed.
         Question::Command(judging) => judging.key(),
         _ => key_of(&plan, question.repetition()),
     };
@@ -180,10 +168,11 @@ pub(in crate::eval) fn job_for(questions: &mut Questions<'_>, mut question: Ques
     }
     questions.issued = questions.issued.saturating_add(1);
     let name = questions.name_of(&question);
+    let stored_under = question.is_stored().then(|| key.clone());
     questions.under_way.insert(id, (question, key));
     let at = At { step, name, round: generation + 1, iteration, attempt: 0, lane: 1 };
     let mode = if step == IMPROVES { ScoreMode::Strict } else { questions.context.suite.score_mode };
-    Ok(Some(Job { plan, at, mode, id }))
+    Ok(Some(Job { plan, at, mode, id, key: stored_under }))
 }
 
 /// The plan of a question, or why it cannot be asked.
@@ -218,7 +207,7 @@ pub(in crate::eval) fn plan_of(questions: &Questions<'_>, question: &Question) -
 
 /// Uses a stored answer, if there is one; otherwise returns the question.
 fn known(questions: &mut Questions<'_>, question: Question, key: &str) -> Result<Option<Question>, Failure> {
-    if let Question::Rewrite { .. } | Question::Command(_) = question {
+    if !question.is_stored() {
         return Ok(Some(question));
     }
     let known = questions.journal.answers().last(key, questions.fresh.then_some(questions.recorder.run()))?;
@@ -269,10 +258,4 @@ fn uncached(question: Question) -> Question {
         }
         question => question,
     }
-}
-
-/// An answer as it is stored.
-fn stored(said: String, finished: Finished) -> StoredAnswer {
-    let cost_usd = finished.agent.tokens.and_then(|tokens| tokens.cost_usd);
-    StoredAnswer { said, session: finished.agent.session, cost_usd, took_ms: Some(finished.took_ms) }
 }

@@ -14,7 +14,7 @@ use crate::eval::requests::EvalContext;
 use crate::eval::suite::Case;
 use crate::journal::{AnswerPlace, Journal};
 use crate::plan::Plan;
-use crate::runner::{Failure, Halt, LaneAnswer, Recorder};
+use crate::runner::{Failure, Halt, LaneAnswer, Recorder, Recording};
 use crate::source::Diagnostic;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -95,7 +95,7 @@ impl<'a> Questions<'a> {
     pub(super) fn take(&mut self, input: EvalInput) -> Result<(), Failure> {
         let EvalTransition { state, events, effects } = std::mem::take(&mut self.state).decide(&self.guards, input);
         self.state = state;
-        let events = self.recorder.record((&mut self.journal, self.context.world), events, None, "")?;
+        let events = self.recorder.record((&mut self.journal, self.context.world), Recording::of(events))?;
         self.recorder.tell_later(events);
         for effect in effects {
             match effect {

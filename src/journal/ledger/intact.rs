@@ -89,7 +89,7 @@ fn files(path: &Path) -> [Option<FileStat>; 2] {
 mod tests {
     use super::*;
     use crate::engine::{Event, EventKind, RunOutcome};
-    use crate::journal::{Journal, NewTask};
+    use crate::journal::{Commit, Journal, NewTask};
     use std::cell::RefCell;
     use std::time::Instant;
 
@@ -184,7 +184,7 @@ mod tests {
         journal.connection_mut().unwrap().busy_handler(Some(commits)).unwrap();
         let event = EventKind::RunFinished { outcome: RunOutcome::Succeeded };
         let event = Event { version: 1, run: 1, seq: 1, at: "now".into(), worked_ms: None, unit: None, event };
-        let written = journal.append(&[event], None, Instant::now());
+        let written = journal.append(Commit::of(&[event]), Instant::now());
         assert!(matches!(written, Err(JournalError::Tampered { .. })), "{written:?}");
         assert!(OTHER.take().is_none(), "ours has waited");
     }
@@ -200,10 +200,10 @@ mod tests {
         };
         let run = "INSERT INTO runs (started, chain, digest) VALUES ('now', 'a', 'd')";
         journal.database().connection().execute(run, []).unwrap();
-        lane.append(&event(1), None, Instant::now()).unwrap();
+        lane.append(Commit::of(&event(1)), Instant::now()).unwrap();
         assert!(journal.is_intact().unwrap(), "the lane's own commit");
         Connection::open(journal.path()).unwrap().execute("UPDATE ledger SET links = 0", []).unwrap();
-        let written = lane.append(&event(2), None, Instant::now());
+        let written = lane.append(Commit::of(&event(2)), Instant::now());
         assert!(matches!(written, Err(JournalError::Tampered { .. })), "{written:?}");
     }
 

@@ -2,7 +2,7 @@
 
 use crate::journal::database::Database;
 use crate::journal::error::JournalError;
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 /// An answer that an agent gave.
@@ -29,6 +29,17 @@ pub struct AnswerPlace {
     pub step: u32,
     /// The number of the attempt of that step.
     pub attempt: u32,
+}
+
+/// An answer that is to be stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewAnswer {
+    /// The key under which it is found again.
+    pub key: String,
+    /// The attempt that gave it.
+    pub at: AnswerPlace,
+    /// The answer.
+    pub answer: StoredAnswer,
 }
 
 /// The answers in a journal.
@@ -78,13 +89,19 @@ impl AnswerTable<'_> {
     ///
     /// # Errors
     /// When the database cannot be written.
-    pub fn keep(self, key: &str, given: &StoredAnswer, at: AnswerPlace) -> Result<(), JournalError> {
-        let insert = "INSERT OR REPLACE INTO answers (key, said, session, run, step, attempt, cost, took_ms)
-                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
-        let took = given.took_ms.and_then(|took| i64::try_from(took).ok());
-        let row = params![key, given.said, given.session, at.run, at.step, at.attempt, given.cost_usd, took];
-        self.0.with(|database| database.prepare_cached(insert)?.execute(row)).map(drop)
+    pub fn keep(self, new: &NewAnswer) -> Result<(), JournalError> {
+        self.0.with(|database| insert_answer(database, new))
     }
+}
+
+/// Stores the answer of an attempt.
+pub(in crate::journal) fn insert_answer(database: &Connection, new: &NewAnswer) -> rusqlite::Result<()> {
+    let insert = "INSERT OR REPLACE INTO answers (key, said, session, run, step, attempt, cost, took_ms)
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let NewAnswer { key, at, answer } = new;
+    let took = answer.took_ms.and_then(|took| i64::try_from(took).ok());
+    let row = params![key, answer.said, answer.session, at.run, at.step, at.attempt, answer.cost_usd, took];
+    database.prepare_cached(insert)?.execute(row).map(drop)
 }
 
 /// Reads an answer from four columns, from this one on.

@@ -3,7 +3,8 @@
 
 use crate::chain::Role;
 use crate::engine::{At, AttemptOutcome, EventKind, Finished};
-use crate::journal::AttemptFolder;
+use crate::journal::{AnswerPlace, AttemptFolder, NewAnswer, StoredAnswer};
+use crate::runner::attempt::LONGEST_ANSWER;
 use crate::runner::recorder::Recorder;
 use crate::verdict::{ScoreMode, Unclear, VerdictReading, evaluation, without_echo, without_quoted};
 use std::cell::{Cell, RefCell};
@@ -18,6 +19,8 @@ pub(in crate::runner) struct Lane<'a> {
     pub(in crate::runner) recorder: &'a Recorder,
     /// How a score out of bounds is treated.
     pub(in crate::runner) mode: ScoreMode,
+    /// The key under which the answer is stored, if it is.
+    pub(in crate::runner) key: Option<&'a str>,
     /// The number of the attempt in the whole run.
     pub(in crate::runner) attempt: Cell<u32>,
     /// The answer of the agent so far.
@@ -42,6 +45,24 @@ pub struct LaneAnswer {
     is_final: bool,
     /// Whether it is what a check has printed, which counts even if the check has failed.
     is_check: bool,
+}
+
+impl LaneAnswer {
+    /// Whether there is more of the answer than was read.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        let read = self.message.as_ref().map_or(0, |message| message.len() as u64);
+        self.finished.stdout_bytes > LONGEST_ANSWER && read >= LONGEST_ANSWER
+    }
+
+    /// The answer as it is stored; `None` if there is none, or not all of it.
+    #[must_use]
+    pub fn stored(&self) -> Option<StoredAnswer> {
+        let said = self.message.as_ref().filter(|_| !self.is_cut())?.trim_end().to_string();
+        let Finished { agent, took_ms, .. } = &self.finished;
+        let cost_usd = agent.tokens.and_then(|tokens| tokens.cost_usd);
+        Some(StoredAnswer { said, session: agent.session.clone(), cost_usd, took_ms: Some(*took_ms) })
+    }
 }
 
 /// What an agent has said in a lane.
@@ -83,6 +104,15 @@ impl Lane<'_> {
             answer.attempt = self.attempt.get();
         }
         Some(kind)
+    }
+
+    /// The answer that these events of the whole run complete, if it is stored.
+    pub(in crate::runner) fn answer_of(&self, kinds: &[EventKind]) -> Option<NewAnswer> {
+        let has_ended = kinds.iter().any(|kind| matches!(kind, EventKind::AttemptFinished { .. }));
+        let key = self.key.filter(|_| has_ended)?.to_string();
+        let answer = self.answer.borrow().stored()?;
+        let at = AnswerPlace { run: self.recorder.run(), step: self.at.step, attempt: self.attempt.get() };
+        Some(NewAnswer { key, at, answer })
     }
 
     /// Reads and keeps what an agent answered, or what a check, which has no role, has printed. A worker's message is

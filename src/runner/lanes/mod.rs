@@ -73,6 +73,8 @@ pub struct Job {
     pub mode: ScoreMode,
     /// A number by which the source of the job recognizes it.
     pub id: usize,
+    /// The key under which the answer is stored; none if it is not.
+    pub key: Option<String>,
 }
 
 /// The source of the lanes' jobs.
@@ -293,6 +295,7 @@ async fn one(
         at: job.at.clone(),
         recorder,
         mode: job.mode,
+        key: job.key.as_deref(),
         attempt: Cell::new(0),
         answer: RefCell::default(),
     };
