@@ -5,6 +5,8 @@ use crate::journal::{Commit, Journal, JournalError, NewAnswer, token_digest};
 use crate::world::World;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::future::poll_fn;
+use std::task::Poll;
 
 /// What is recorded in one commit.
 #[derive(Debug, Default)]
@@ -108,6 +110,11 @@ impl Recorder {
     /// Keeps events that are to be reported together with those of the other lanes.
     pub fn tell_later(&self, events: Vec<Event>) {
         self.unreported.borrow_mut().extend(events);
+    }
+
+    /// Completes when it is polled while there are events to report; wakes nobody.
+    pub(super) async fn has_unreported(&self) {
+        poll_fn(|_| if self.unreported.borrow().is_empty() { Poll::Pending } else { Poll::Ready(()) }).await;
     }
 
     /// Takes the events that are still to be reported.

@@ -245,6 +245,11 @@ pub async fn work_in_lanes(
                 continue;
             }
             over = pool.next() => over,
+            // The lanes were polled just now, and may have recorded something.
+            () = lanes.recorder.has_unreported() => {
+                tell_news(lanes, &mut |event| work.see(event), observer);
+                continue;
+            }
             // Write errors are ignored: a reader that has gone away misses our lines.
             _ = written(observer), if !observer.is_idle() => continue,
             () = tokio::task::yield_now(), if hungry => {
