@@ -242,6 +242,7 @@ fn without_answer(questions: &mut Questions<'_>) -> Result<BTreeMap<(usize, u32)
             open.insert((of.case, of.repetition), CaseRun { cached: false, ..of });
         }
     }
+    questions.record_waiting()?;
     Ok(open)
 }
 
@@ -269,7 +270,7 @@ fn take_slice(
         }
         SliceNews::Claimed { .. } | SliceNews::Limit(_) => {}
     }
-    Ok(())
+    questions.record_waiting()
 }
 
 /// Judges a case by the answers of a slice. Returns whether there were any.

@@ -38,6 +38,8 @@ pub struct Recorder {
     seq: Cell<u64>,
     /// The highest attempt number of each step.
     attempts: RefCell<HashMap<u32, u32>>,
+    /// Events that the next commit records first.
+    waiting: RefCell<Vec<EventKind>>,
     /// Events that are in the journal and have not been reported to observers yet.
     unreported: RefCell<Vec<Event>>,
 }
@@ -52,7 +54,8 @@ impl Recorder {
             let known = highest.entry(step).or_insert(0);
             *known = attempt.max(*known);
         }
-        Self { run, seq: Cell::new(seq), attempts: RefCell::new(highest), unreported: RefCell::default() }
+        let (attempts, waiting, unreported) = (RefCell::new(highest), RefCell::default(), RefCell::default());
+        Self { run, seq: Cell::new(seq), attempts, waiting, unreported }
     }
 
     /// The number of the run.
@@ -75,7 +78,18 @@ impl Recorder {
         *last
     }
 
-    /// Records events in one commit, and returns them.
+    /// Records events in the next commit, ahead of its own, which saves a commit. Only for what a resume finds out
+    /// again: a crash before that commit loses them.
+    pub fn record_with_next(&self, kinds: Vec<EventKind>) {
+        self.waiting.borrow_mut().extend(kinds);
+    }
+
+    /// Completes when it is polled while events wait for a commit; wakes nobody.
+    pub(super) async fn has_waiting(&self) {
+        poll_fn(|_| if self.waiting.borrow().is_empty() { Poll::Pending } else { Poll::Ready(()) }).await;
+    }
+
+    /// Records events in one commit, after those that waited for it, and returns them all.
     ///
     /// # Errors
     /// When the journal cannot be written; then none of the events is recorded.
@@ -85,7 +99,9 @@ impl Recorder {
         recording: Recording<'_>,
     ) -> Result<Vec<Event>, JournalError> {
         let Recording { kinds, worked_ms, token, answer } = recording;
-        if kinds.is_empty() {
+        let mut all = self.waiting.take();
+        all.extend(kinds);
+        if all.is_empty() {
             return Ok(Vec::new());
         }
         let at = world.timestamp();
@@ -98,7 +114,7 @@ impl Recorder {
             unit: None,
             event,
         };
-        let events: Vec<Event> = kinds.into_iter().zip(self.seq.get() + 1..).map(stamp).collect();
+        let events: Vec<Event> = all.into_iter().zip(self.seq.get() + 1..).map(stamp).collect();
         let planned = events.iter().any(|event| matches!(event.event, EventKind::AttemptPlanned { .. }));
         let token = planned.then(|| token_digest(token.as_bytes()));
         let commit = Commit { events: &events, token: token.as_deref(), answer: answer.as_ref() };

@@ -93,10 +93,14 @@ impl<'a> Questions<'a> {
 
     /// Handles one input: decides, records the events, and queues the questions.
     pub(super) fn take(&mut self, input: EvalInput) -> Result<(), Failure> {
+        let is_result = matches!(input, EvalInput::Result(_));
         let EvalTransition { state, events, effects } = std::mem::take(&mut self.state).decide(&self.guards, input);
         self.state = state;
-        let events = self.recorder.record((&mut self.journal, self.context.world), Recording::of(events))?;
-        self.recorder.tell_later(events);
+        self.recorder.record_with_next(events);
+        // From a stored answer, a resume finds the same result.
+        if !is_result || !effects.is_empty() {
+            self.record_waiting()?;
+        }
         for effect in effects {
             match effect {
                 EvalEffect::Measure { generation, samples } => {
@@ -107,6 +111,13 @@ impl<'a> Questions<'a> {
                 EvalEffect::Finish(outcome) => self.outcome = Some(outcome),
             }
         }
+        Ok(())
+    }
+
+    /// Records the results that wait for a commit.
+    pub(super) fn record_waiting(&mut self) -> Result<(), Failure> {
+        let events = self.recorder.record((&mut self.journal, self.context.world), Recording::default())?;
+        self.recorder.tell_later(events);
         Ok(())
     }
 

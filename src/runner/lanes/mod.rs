@@ -7,7 +7,7 @@ use super::context::{Failure, RunContext};
 use super::drive::drive_in_lane;
 use super::evidence::Transcripts;
 use super::flush::written;
-use super::recorder::Recorder;
+use super::recorder::{Recorder, Recording};
 use super::signals::{ReceivedSignal, Signals};
 use crate::engine::{At, Event, LimitKind, NullObserver, Observer, RunOutcome, Sig};
 use crate::journal::Journal;
@@ -245,7 +245,16 @@ pub async fn work_in_lanes(
                 continue;
             }
             over = pool.next() => over,
-            // The lanes were polled just now, and may have recorded something.
+            // The lanes were polled just now: none of them has recorded what waits for a commit.
+            () = lanes.recorder.has_waiting() => {
+                let own = (&mut lanes.journal.sibling(), lanes.world);
+                match lanes.recorder.record(own, Recording::default()) {
+                    Ok(events) => lanes.recorder.tell_later(events),
+                    Err(error) => drop(failure.get_or_insert(error.into())),
+                }
+                continue;
+            }
+            // They may have recorded something.
             () = lanes.recorder.has_unreported() => {
                 tell_news(lanes, &mut |event| work.see(event), observer);
                 continue;
