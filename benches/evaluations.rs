@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 const CASES: u32 = 1_000;
-const ROUNDS: usize = 3;
+const ROUNDS: usize = 5;
 /// A file system in memory (`shm_open(3)` of Linux).
 const MEMORY: &str = "/dev/shm";
 
@@ -45,20 +45,16 @@ fn main() {
         one = one.min(each(&mut ours(&program, folder, &["-q", "eval", "run", "suite.json", "--fresh"]), 0));
         two = two.min(each(&mut ours(&program, folder, &["-q", "eval", "run", "suite.json", "--fresh", "-j", "2"]), 0));
     }
-    let over = looped - bash;
     println!("per case or iteration, {CASES} of them, best of {ROUNDS}");
     println!("  a bash loop of /bin/true   {bash:>6.3} ms");
-    println!("  a loop                     {looped:>6.3} ms  bash + {over:.3} ms");
-    println!(
-        "  an evaluation, -j 1        {one:>6.3} ms  bash + {:.3} ms, {:.2} x the loop's",
-        one - bash,
-        (one - bash) / over
-    );
-    println!(
-        "  an evaluation, -j 2        {two:>6.3} ms  bash + {:.3} ms, {:.2} x the loop's",
-        two - bash,
-        (two - bash) / over
-    );
+    println!("  a loop                     {looped:>6.3} ms  bash + {:.3} ms", looped - bash);
+    for (lanes, each) in [(1, one), (2, two)] {
+        println!(
+            "  an evaluation, -j {lanes}        {each:>6.3} ms  bash + {:.3} ms, {:.2} x an iteration of the loop",
+            each - bash,
+            each / looped
+        );
+    }
 }
 
 fn ours(program: &str, folder: &Path, words: &[&str]) -> Command {
