@@ -84,7 +84,7 @@ fn plan_one(
             origin: around.template.origin().to_string(),
             stayed: Vec::new(),
         };
-        prompt = Some(PlannedPrompt { around: Some(around.clone()), ..prompt.unwrap_or_else(silent) });
+        prompt = Some(PlannedPrompt { around: Some(Box::new(around.clone())), ..prompt.unwrap_or_else(silent) });
     }
     let Some(named) = faults.many(backend_of(context, agent, at)) else { return Err(faults.0) };
     let is_silent = prompt.is_none() && level == Level::None && templated;
@@ -159,7 +159,7 @@ fn plan_one(
         folder: None,
         program,
         argv,
-        isolation,
+        isolation: isolation.map(Box::new),
         env: Arc::new(env),
         prompt,
         continuation,

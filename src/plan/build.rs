@@ -10,7 +10,7 @@ use crate::chain::{Config, LayerKind, PROJECT_FILES, Permissions, Role, Run, Ste
 use crate::marker;
 use crate::prompt::{Segment, Vars, read_prompt_file, show as show_segments, unused};
 use crate::source::{Diagnostic, Env, Files, Kind, KnownFiles, Place};
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,7 +55,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     let reserved = names.filter(|(name, _)| RESERVED.contains(&name.as_str()) || name.starts_with("FORKHESTRA_"));
     faults.extend(reserved.map(|(name, at)| errors::reserved_variable(&at, name)));
     let (program, steps) = lower(&chain.items);
-    let mut environments = HashMap::new();
+    let mut environments = HashSet::new();
     let (mut planned, mut used): (Vec<PlannedStep>, _) = (Vec::with_capacity(steps.len()), BTreeSet::new());
     let mut told: HashSet<_> = faults.iter().map(identity).collect();
     for (index, step) in steps.iter().enumerate() {
@@ -295,11 +295,11 @@ fn check_words(step: &PlannedStep, at: &Place, faults: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Shares one environment among the steps of an agent: a chain may have thousands.
-fn share_environment(known: &mut HashMap<String, Arc<EnvDelta>>, step: &mut PlannedStep) {
-    match known.get(&step.name) {
-        Some(known) if *known == step.env => step.env = Arc::clone(known),
-        _ => drop(known.insert(step.name.clone(), Arc::clone(&step.env))),
+/// Shares one environment among the steps that have the same: a chain may have thousands.
+fn share_environment(known: &mut HashSet<Arc<EnvDelta>>, step: &mut PlannedStep) {
+    match known.get(&step.env) {
+        Some(known) => step.env = Arc::clone(known),
+        None => drop(known.insert(Arc::clone(&step.env))),
     }
 }
 

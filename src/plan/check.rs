@@ -161,7 +161,7 @@ pub(super) fn plan_check(
         folder: None,
         program,
         argv,
-        isolation,
+        isolation: isolation.map(Box::new),
         env,
         prompt: None,
         continuation: None,

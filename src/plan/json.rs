@@ -82,7 +82,7 @@ fn step_json(step: &PlannedStep) -> Value {
         "startTimeout": step.start_timeout.map(show_duration),
         "found": found,
         "hides": paths(&step.hides),
-        "isolation": step.isolation.as_ref().map(isolation),
+        "isolation": step.isolation.as_deref().map(isolation),
         "program": step.program.display().to_string(),
         "args": step.argv.iter().map(|arg| show(arg)).collect::<Vec<_>>(),
         "environment": {
@@ -277,7 +277,7 @@ fn prompt_json(prompt: &PlannedPrompt) -> Value {
     match &prompt.around {
         None => pieces(&prompt.segments),
         Some(around) => {
-            let lasting = PlannedPrompt { around: Some(around.lasting()), ..prompt.clone() };
+            let lasting = PlannedPrompt { around: Some(Box::new(around.lasting())), ..prompt.clone() };
             json!([pieces(&prompt.segments), lasting.show()])
         }
     }

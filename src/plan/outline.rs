@@ -51,7 +51,7 @@ pub struct OutlineStep {
     pub format: Format,
     /// How its output is read, if that is a format of its backend only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rules: Option<OutputRules>,
+    pub rules: Option<Box<OutputRules>>,
     /// The formats of the other ways to run it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<(Format, Option<OutputRules>)>,
@@ -95,7 +95,7 @@ impl OutlineStep {
     pub fn output_of(&self, variant: u32) -> (Format, Option<&OutputRules>) {
         match variant.checked_sub(1).and_then(|index| self.variants.get(index as usize)) {
             Some((format, rules)) => (*format, rules.as_ref()),
-            None => (self.format, self.rules.as_ref()),
+            None => (self.format, self.rules.as_deref()),
         }
     }
 
@@ -136,7 +136,7 @@ fn step(plan: &Plan, step: &PlannedStep) -> OutlineStep {
         model,
         allows,
         format: step.format().unwrap_or_default(),
-        rules: step.rules().cloned(),
+        rules: step.rules().cloned().map(Box::new),
         variants: step.variants.iter().map(|step| (step.format().unwrap_or_default(), step.rules().cloned())).collect(),
         accounting: step.accounting(),
         permissions: step.permissions(),

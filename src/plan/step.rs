@@ -38,7 +38,7 @@ pub struct PlannedStep {
     /// The arguments, without the program. They include the prompt if it is delivered as an argument.
     pub argv: Vec<Vec<Segment>>,
     /// The command that the program is wrapped in, if any.
-    pub isolation: Option<PlannedIsolation>,
+    pub isolation: Option<Box<PlannedIsolation>>,
     /// The changes to the environment, shared by steps with the same changes.
     pub env: Arc<EnvDelta>,
     /// The step's prompt; `None` for a check, and for an agent that runs without one.
@@ -124,7 +124,7 @@ pub enum Found {
 }
 
 /// Changes to the environment that a program inherits.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct EnvDelta {
     /// The variables to set, in order, with their values.
     pub set: Vec<(String, Vec<Segment>)>,

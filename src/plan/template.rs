@@ -86,7 +86,7 @@ pub struct PlannedPrompt {
     /// The user's prompt.
     pub segments: Vec<Segment>,
     /// The template around the user's prompt, if any.
-    pub around: Option<WrappingTemplate>,
+    pub around: Option<Box<WrappingTemplate>>,
     /// How the program receives the prompt.
     pub deliver: Delivery,
     /// Where the prompt was written: an option, a place in a config, or a file.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// A segment of a planned text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Segment {
     /// Text that is known, byte for byte.
     Text(String),
@@ -12,7 +12,7 @@ pub enum Segment {
 }
 
 /// A value that is known only during the run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Late {
     /// The feedback on the previous round of the group, as an addition to the prompt; empty in round 1.
     Feedback,

@@ -76,6 +76,10 @@ pub trait Env {
     }
 }
 
+/// The most paths whose kind is cached. A chain may name thousands of programs, each looked for in every directory of
+/// PATH, and hardly one of these paths is looked up again.
+const MOST_KINDS: usize = 4_096;
+
 /// A cache for files that are looked up many times within a moment: what is at a path is looked up once.
 pub struct KnownFiles<'a> {
     files: &'a dyn Files,
@@ -124,7 +128,11 @@ impl Files for KnownFiles<'_> {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(_) => return kind,
         };
-        self.kinds.borrow_mut().insert(path.as_os_str().to_os_string(), known);
+        let mut kinds = self.kinds.borrow_mut();
+        if kinds.len() >= MOST_KINDS {
+            kinds.clear();
+        }
+        kinds.insert(path.as_os_str().to_os_string(), known);
         kind
     }
 

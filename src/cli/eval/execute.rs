@@ -6,7 +6,7 @@ use crate::cli::config::Project;
 use crate::cli::options::Common;
 use crate::cli::respond::{Answered, answer};
 use crate::cli::run::execute::{event_queue, exit_of, resume_line};
-use crate::cli::run::output::{Output, run_hooks};
+use crate::cli::run::output::{Output, run_hooks, wanted_hooks};
 use crate::engine::{EvalLedger, Event, Observer, RunOutcome, RunSummary};
 use crate::eval::{EvalEnd, Setting, evaluate, evaluate_in_slices, worked};
 use crate::exit::Exit;
@@ -81,6 +81,7 @@ pub(super) fn perform(
             }
             let exit = exit_of(outcome);
             let hooks = context.executor_plan(0, "?").map_or_else(|_| Vec::new(), |plan| plan.hooks);
+            let wanted = wanted_hooks(&hooks, &summary);
             let why = reason(outcome, &summary.totals, &ready.outline);
             let folder = world.relative(&journal.files().run_folder(run));
             let facts = SummaryFacts {
@@ -90,7 +91,7 @@ pub(super) fn perform(
                 ..SummaryFacts::default()
             };
             let json = summary_json(&summary, &facts).to_string() + "\n";
-            run_hooks(world, common, &hooks, &project.root, &summary, &json);
+            run_hooks(world, common, &wanted, &project.root, &json);
             match written {
                 Ok(words) => {
                     print_error(if common.quiet { "" } else { &words });

@@ -2,7 +2,7 @@
 
 use crate::cli::options::Common;
 use crate::cli::respond::{Answered, Stopped, broken_journal};
-use crate::cli::run::output::{Output, Over, close, run_hooks, verbosity};
+use crate::cli::run::output::{Output, Over, close, run_hooks, verbosity, wanted_hooks};
 use crate::cli::run::sandbox::sandbox_fault;
 use crate::cli::run::survivors::end_last;
 use crate::cli::task::commit::{Committed, commit_task};
@@ -148,12 +148,22 @@ pub(in crate::cli) fn perform(
             let folder = relative_folder(world, &run);
             let resume = resume_line(world, common, run.root, run.number);
             let transcripts = folder.display().to_string();
-            let over =
-                Over { summary, outline: run.outline, root: run.root, transcripts, resume, exit, task_status, commit };
-            let Some((summary, json, printed)) = close(world, common, output, over) else { return Ok(exit) };
+            let hooks = wanted_hooks(&run.plan.hooks, &summary);
+            let over = Over {
+                summary: &summary,
+                outline: run.outline,
+                root: run.root,
+                transcripts,
+                resume,
+                exit,
+                task_status,
+                commit,
+                has_hooks: !hooks.is_empty(),
+            };
+            let (json, printed) = close(world, common, output, &over);
             // Another run that waits for this directory need not wait for the hooks. A queue keeps its own lock.
             run.journal.let_go();
-            run_hooks(world, common, &run.plan.hooks, run.root, &summary, &json);
+            run_hooks(world, common, &hooks, run.root, &json);
             match printed {
                 Err(error) if exit == Exit::Success => {
                     print_error(&format!("forkhestra: cannot write its output: {error}\n"));

@@ -96,7 +96,7 @@ impl Output {
 /// A run that has ended.
 pub(in crate::cli) struct Over<'a> {
     /// Its outcome and totals.
-    pub(in crate::cli) summary: RunSummary,
+    pub(in crate::cli) summary: &'a RunSummary,
     /// Its plan in brief.
     pub(in crate::cli) outline: &'a Outline,
     /// The directory in which it worked.
@@ -108,30 +108,33 @@ pub(in crate::cli) struct Over<'a> {
     pub(in crate::cli) task_status: Option<&'static str>,
     /// The commit of its task's changes.
     pub(in crate::cli) commit: Option<String>,
+    /// Whether hooks run after it, which read the summary.
+    pub(in crate::cli) has_hooks: bool,
 }
 
-/// Prints the closing table, and the JSON summary if wanted. Returns the summary, its JSON, and the result of printing.
+/// Prints the closing table, and the JSON summary if wanted. Returns the summary's JSON, which is empty if nobody reads
+/// it, and the result of printing.
 pub(in crate::cli) fn close(
     world: &World,
     common: &Common,
     output: &Output,
-    over: Over<'_>,
-) -> Option<(RunSummary, String, io::Result<()>)> {
+    over: &Over<'_>,
+) -> (String, io::Result<()>) {
     let (summary, outline) = (over.summary, over.outline);
-    let outcome = summary.totals.outcome?;
+    let Some(outcome) = summary.totals.outcome else { return (String::new(), Ok(())) };
     let why = reason(outcome, &summary.totals, outline);
     let next = match outcome {
         // The words of the console: what a person can decide depends on why it is needed.
         RunOutcome::NeedsHuman { .. } => go_on(outcome, &summary.totals, outline, &over.resume),
         _ => None,
     }
-    .unwrap_or_else(|| next(outcome, &summary, &over.resume, &outline.limits));
+    .unwrap_or_else(|| next(outcome, summary, &over.resume, &outline.limits));
     let changes = TreeStore::of(over.root).files_of_run(&summary.trees);
     let paint = Paint::for_stderr(world);
     if !common.quiet {
-        print_error(&last_words(&summary, changes.as_deref(), outline, (&over.resume, None), paint));
+        print_error(&last_words(summary, changes.as_deref(), outline, (&over.resume, None), paint));
     } else if outcome != RunOutcome::Succeeded {
-        print_error(&next_line(outcome, &summary, outline, &over.resume, paint));
+        print_error(&next_line(outcome, summary, outline, &over.resume, paint));
     }
     let facts = SummaryFacts {
         exit: Some(over.exit.code()),
@@ -140,15 +143,18 @@ pub(in crate::cli) fn close(
         next: Some(&next),
         changes: changes.as_deref(),
     };
-    let mut json = summary_json(&summary, &facts);
-    json["taskStatus"] = over.task_status.into();
-    json["commit"] = over.commit.clone().into();
-    let json = json.to_string() + "\n";
+    let mut json = String::new();
+    if output.json || over.has_hooks {
+        let mut value = summary_json(summary, &facts);
+        value["taskStatus"] = over.task_status.into();
+        value["commit"] = over.commit.clone().into();
+        json = value.to_string() + "\n";
+    }
     let printed = if output.json { print(&json) } else { Ok(()) };
     let job = world.var("GITHUB_STEP_SUMMARY").filter(|_| in_github(world));
     if let Some(file) = job {
         let document = Document {
-            summary: &summary,
+            summary,
             outline,
             events: &[],
             reason: &why,
@@ -162,22 +168,18 @@ pub(in crate::cli) fn close(
         // If it cannot be written, the run is not affected.
         let _ = world.disk().append(Path::new(&file), &step_summary(&document));
     }
-    Some((summary, json, printed))
+    (json, printed)
 }
 
 fn in_github(world: &World) -> bool {
     world.var("GITHUB_ACTIONS").is_some_and(|value| value == "true")
 }
 
-/// Runs the hooks for this outcome, one after another, with the summary on their standard input. A signal stops them.
-pub(in crate::cli) fn run_hooks(
-    world: &World,
-    common: &Common,
-    hooks: &[Hook],
-    root: &Path,
-    summary: &RunSummary,
-    json: &str,
-) {
+/// Returns the hooks that run after a run with this outcome.
+pub(in crate::cli) fn wanted_hooks<'a>(hooks: &'a [Hook], summary: &RunSummary) -> Vec<&'a Hook> {
+    if summary.totals.outcome.is_none() {
+        return Vec::new();
+    }
     let human = summary.needs_human();
     let good = summary.totals.outcome == Some(RunOutcome::Succeeded);
     let wanted = |hook: &&Hook| match hook.kind {
@@ -188,12 +190,16 @@ pub(in crate::cli) fn run_hooks(
         // This hook runs during the run.
         HookKind::Wait => false,
     };
-    let mut wanted = hooks.iter().filter(wanted).peekable();
-    if wanted.peek().is_none() {
+    hooks.iter().filter(wanted).collect()
+}
+
+/// Runs hooks, one after another, with the summary on their standard input. A signal stops them.
+pub(in crate::cli) fn run_hooks(world: &World, common: &Common, hooks: &[&Hook], root: &Path, json: &str) {
+    if hooks.is_empty() {
         return;
     }
     let Ok(interrupts) = Interrupts::listen(|signal| world.ignores(signal)) else { return };
-    for hook in wanted {
+    for hook in hooks {
         run_hook(world, hook, root, json, common, &interrupts);
         if interrupts.ended() {
             return;
