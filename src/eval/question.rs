@@ -122,7 +122,7 @@ impl Question {
         }
     }
 
-    /// Whether its answer is stored, and is then not asked for again. What a command says is not: its files may have
+    /// Whether its answer is stored, so that it is not asked again. What a command says is not: its files may have
     /// changed. A rewrite is not: another one is wanted.
     pub(super) fn is_stored(&self) -> bool {
         !matches!(self, Self::Command(_) | Self::Rewrite { .. })

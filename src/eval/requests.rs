@@ -14,7 +14,7 @@ use crate::chain::{
 };
 use crate::plan::{Part, Plan, PlannedPrompt, Request, RunSettings, build, outline};
 use crate::prompt::{Level, Template, render_template, show, text};
-use crate::source::{Diagnostic, KnownFiles, Place, Source, Text, sha256};
+use crate::source::{Diagnostic, Place, Source, Text, sha256};
 use crate::world::World;
 use indexmap::IndexMap;
 use std::path::Path;
@@ -34,8 +34,6 @@ const LONGEST_CHAIN: Duration = Duration::from_hours(24 * 7);
 pub struct EvalContext<'a> {
     /// The host environment.
     pub world: &'a World,
-    /// Its files, as they were when a plan first looked for them.
-    pub files: KnownFiles<'a>,
     /// The merged config.
     pub config: &'a Config,
     /// The directory in which agents work.
@@ -278,7 +276,7 @@ impl EvalContext<'_> {
             part,
             own_program: self.world.own_program(),
         };
-        build(&request, &self.files, self.world)
+        build(&request, self.world, self.world)
     }
 
     /// Checks everything that can be checked before anything is asked, and returns the warnings. `most_tokens`: the

@@ -218,6 +218,9 @@ pub async fn evaluate_in_slices(setting: Setting<'_>, source: &mut impl SliceSou
         }
     }
     if let Some(failure) = failure {
+        // What was judged before is not lost with it.
+        let _ = questions.record_waiting();
+        tell(&mut questions, observer);
         return Err(failure);
     }
     questions.halt(halt)?;
@@ -280,7 +283,7 @@ fn judge_from(questions: &mut Questions<'_>, slice: &SliceAnswers, of: CaseRun) 
     let failed = slice.failed.get(&(id.clone(), of.repetition));
     let Some(answer) = slice.answers.get(&key(EXECUTES)) else {
         let Some(failed) = failed else { return Ok(false) };
-        adopt(questions, slice, of, EXECUTES)?;
+        adopt(questions, slice, of, EXECUTES, None)?;
         failed_there(questions, of, failed)?;
         return Ok(true);
     };
@@ -296,7 +299,7 @@ fn judge_from(questions: &mut Questions<'_>, slice: &SliceAnswers, of: CaseRun) 
         (Some(judged), Question::Evaluate(evaluating))
             if evaluating.session.is_some() && evaluating.session == judged.session =>
         {
-            adopt(questions, slice, of, EVALUATES)?;
+            adopt(questions, slice, of, EVALUATES, None)?;
             record_error(questions, of, "evaluator_error: it answered in the executor's session".into())?;
         }
         (Some(judged), question) => {
@@ -306,7 +309,7 @@ fn judge_from(questions: &mut Questions<'_>, slice: &SliceAnswers, of: CaseRun) 
             }
         }
         (None, Question::Evaluate(_)) => {
-            adopt(questions, slice, of, EVALUATES)?;
+            adopt(questions, slice, of, EVALUATES, None)?;
             match failed {
                 Some(failed) => failed_there(questions, of, failed)?,
                 None => record_error(questions, of, "evaluator_error: there is no evaluation".into())?,
@@ -338,17 +341,20 @@ fn keep(
         Question::Command(_) | Question::Select(_) | Question::Rewrite { .. } => return Ok(None),
     };
     let step = question.step();
-    let attempt = adopt(questions, slice, of, step)?;
-    let given = AnswerPlace { run: questions.recorder.run(), step, attempt };
-    if let Ok(plan) = plan_of(questions, question) {
-        let key = key_of(&plan, of.repetition);
-        questions.journal.answers().keep(&NewAnswer { key, at: given, answer: answer.clone() })?;
-    }
-    Ok(Some(given))
+    let key = plan_of(questions, question).ok().map(|plan| key_of(&plan, of.repetition));
+    let attempt = adopt(questions, slice, of, step, key.map(|key| (key, answer)))?;
+    Ok(Some(AnswerPlace { run: questions.recorder.run(), step, attempt }))
 }
 
-/// Makes the attempts at a case part of this run. Returns the number of the last one.
-fn adopt(questions: &mut Questions<'_>, slice: &SliceAnswers, of: CaseRun, step: u32) -> Result<u32, Failure> {
+/// Makes the attempts at a case part of this run, and stores the answer that they gave, under its key. Returns the
+/// number of the last one.
+fn adopt(
+    questions: &mut Questions<'_>,
+    slice: &SliceAnswers,
+    of: CaseRun,
+    step: u32,
+    answer: Option<(String, &StoredAnswer)>,
+) -> Result<u32, Failure> {
     let events = slice.attempts.get(&(questions.case(of).id.clone(), of.repetition, step)).cloned().unwrap_or_default();
     let (mut numbers, mut kinds, mut last) = (HashMap::new(), Vec::new(), 0);
     let (root, their_run) = &slice.attempts_at;
@@ -369,7 +375,10 @@ fn adopt(questions: &mut Questions<'_>, slice: &SliceAnswers, of: CaseRun, step:
         }
         kinds.push(kind);
     }
-    let events = questions.recorder.record((&mut questions.journal, questions.context.world), Recording::of(kinds))?;
+    let at = AnswerPlace { run: questions.recorder.run(), step, attempt: last };
+    let answer = answer.map(|(key, answer)| NewAnswer { key, at, answer: answer.clone() });
+    let recording = Recording { answer, ..Recording::of(kinds) };
+    let events = questions.recorder.record((&mut questions.journal, questions.context.world), recording)?;
     questions.recorder.tell_later(events);
     Ok(last)
 }

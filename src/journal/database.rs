@@ -90,7 +90,8 @@ impl Database {
         work(&self.connection).map_err(self.failed())
     }
 
-    /// Begins a transaction that writes: no other process writes until it ends. It must not be begun within another.
+    /// Begins a transaction that writes: no other process writes until it ends. It must not be begun
+    /// within another on this connection, which all lanes share.
     pub(super) fn begin(&self) -> Result<WriteTransaction<'_>, JournalError> {
         WriteTransaction::begin(&self.connection).map_err(self.failed())
     }

@@ -69,7 +69,7 @@ impl Journal {
     }
 
     /// The same journal, under the same lease, for another lane of this run. They share a connection: with one each,
-    /// every commit of a lane would make the others read again what they know.
+    /// every commit of a lane would make SQLite drop the pages that the others have cached.
     #[must_use]
     pub fn sibling(&self) -> Self {
         Self {
@@ -215,7 +215,7 @@ impl Journal {
     /// # Errors
     /// When the lease cannot be written, or the run was removed.
     pub fn begin_again(&mut self, run: i64, outline: &Outline, worker: Worker) -> Result<(), JournalError> {
-        self.writer.next_outline = Some((run, self.outline_json(outline)?));
+        self.writer.next_outline.replace(Some((run, self.outline_json(outline)?)));
         let fence = self.database.change(|transaction| {
             run_exists(transaction, run)?.then(|| take_lease(transaction, run, worker)).transpose()
         })?;
@@ -454,6 +454,21 @@ mod tests {
         let flip = "UPDATE events SET event = replace(event, 'succeeded', 'outputClosed') WHERE seq = 1";
         journal.database().connection().execute(flip, []).unwrap();
         assert!(matches!(journal.events().of(run), Err(JournalError::Damaged { seq: 1, .. })));
+    }
+
+    #[test]
+    fn the_outline_of_a_resumed_run_is_stored_with_the_first_commit_of_any_lane() {
+        let root = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(root.path()).unwrap();
+        let run = begin(&mut journal);
+        let changed = Outline { chain: "changed".into(), ..outline() };
+        let mut lane = journal.sibling();
+        journal.begin_again(run, &changed, Worker { pid: 1, start_time: 1 }).unwrap();
+        lane.writer.fence = Some(journal.fence());
+        lane.append(Commit::of(&[event(run, 1)]), Instant::now()).unwrap();
+        let select = "SELECT outline FROM runs";
+        let stored: String = journal.database().with(|it| it.query_row(select, [], |row| row.get(0))).unwrap();
+        assert_eq!(serde_json::from_str::<Outline>(&stored).unwrap(), changed);
     }
 
     #[test]

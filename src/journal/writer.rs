@@ -9,7 +9,7 @@ use super::tables::lease::current_fence;
 use super::tables::task_rows::{self, Following};
 use crate::engine::{Event, EventKind};
 use rusqlite::params;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -44,8 +44,8 @@ impl<'a> Commit<'a> {
 pub(super) struct RunWriter {
     /// The fencing number of this process's lease, once it has one.
     pub(super) fence: Option<i64>,
-    /// The run number and the outline that a resumed run gets with its next commit.
-    pub(super) next_outline: Option<(i64, String)>,
+    /// The run number and the outline that a resumed run gets with its next commit, by whichever lane.
+    pub(super) next_outline: Rc<RefCell<Option<(i64, String)>>>,
     /// The task that this run is working on.
     pub(super) following: Option<Following>,
     /// The number of commits until a test makes the process abort.
@@ -58,7 +58,12 @@ pub(super) struct RunWriter {
 impl RunWriter {
     /// A writer for another lane of the same run.
     pub(super) fn sibling(&self) -> Self {
-        Self { fence: self.fence, writes_left: self.writes_left.clone(), ..Self::default() }
+        Self {
+            fence: self.fence,
+            next_outline: Rc::clone(&self.next_outline),
+            writes_left: self.writes_left.clone(),
+            ..Self::default()
+        }
     }
 
     /// Queues files for the next fsync.
@@ -125,7 +130,7 @@ impl RunWriter {
         {
             return Err(JournalError::Lost { path: database.path().to_path_buf() });
         }
-        if let Some((run, outline)) = &self.next_outline {
+        if let Some((run, outline)) = &*self.next_outline.borrow() {
             let update = "UPDATE runs SET outline = ?2 WHERE id = ?1";
             transaction.execute(update, params![run, outline]).map_err(failed)?;
         }
@@ -142,7 +147,7 @@ impl RunWriter {
         let written = kept(&transaction).map_err(failed)?;
         transaction.commit().map_err(failed)?;
         self.following = following;
-        self.next_outline = None;
+        self.next_outline.take();
         Ok(written)
     }
 }

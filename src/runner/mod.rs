@@ -26,7 +26,7 @@ pub use context::{Failure, Replan, ResumePoint, RunContext, RunEnd, RunStart};
 pub use drive::drive;
 pub use evidence::Transcripts;
 pub use flush::{flushed, written};
-pub use lanes::lane::LaneAnswer;
+pub use lanes::lane::{AnswerStore, LaneAnswer};
 pub use lanes::{Halt, Job, JobSource, Lanes, tell_news, tell_recorded, work_in_lanes};
 pub use recorder::{Recorder, Recording};
 pub use render::{AttemptContext, fill};

@@ -78,8 +78,8 @@ impl Recorder {
         *last
     }
 
-    /// Records events in the next commit, ahead of its own, which saves a commit. Only for what a resume finds out
-    /// again: a crash before that commit loses them.
+    /// Records events in the next commit, ahead of its own, which saves a commit. A crash before that commit loses
+    /// them.
     pub fn record_with_next(&self, kinds: Vec<EventKind>) {
         self.waiting.borrow_mut().extend(kinds);
     }

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -94,12 +93,6 @@ impl<'a> KnownFiles<'a> {
     #[must_use]
     pub fn new(files: &'a dyn Files) -> Self {
         Self { files, kinds: RefCell::default(), links: RefCell::default(), heads: RefCell::default() }
-    }
-}
-
-impl fmt::Debug for KnownFiles<'_> {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.debug_struct("KnownFiles").field("kinds", &self.kinds).finish_non_exhaustive()
     }
 }
 

@@ -240,7 +240,9 @@ fn a_batch_that_was_killed_leaves_nothing_behind_and_goes_on_where_it_was() {
     let run = place.start(&["task", "run", "-j", "2"]);
     wait_for_workers(&place, &[1, 2]);
     // The batch copies what its workers report.
-    [2, 3].map(|run| place.wait_for_event(run, "attemptStarted"));
+    for run in [2, 3] {
+        place.wait_for_event(run, "attemptStarted");
+    }
     assert_eq!(run.end_by("KILL").code, None);
     let runs = place.run(&["runs"]);
     assert_eq!(runs.stdout.matches("crashed").count(), 3, "{}", runs.all());

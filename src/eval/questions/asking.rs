@@ -14,7 +14,7 @@ use crate::eval::question::{CaseRun, Evaluating, Question};
 use crate::eval::requests::key_of;
 use crate::journal::{AnswerPlace, StoredAnswer};
 use crate::plan::{Part, Plan};
-use crate::runner::{Failure, Job, JobSource, LaneAnswer};
+use crate::runner::{AnswerStore, Failure, Job, JobSource, LaneAnswer};
 use crate::verdict::{ScoreMode, evaluation};
 use std::time::Duration;
 
@@ -168,11 +168,15 @@ pub(in crate::eval) fn job_for(questions: &mut Questions<'_>, mut question: Ques
     }
     questions.issued = questions.issued.saturating_add(1);
     let name = questions.name_of(&question);
-    let stored_under = question.is_stored().then(|| key.clone());
+    let not_in = match &question {
+        Question::Evaluate(evaluating) => evaluating.session.clone(),
+        _ => None,
+    };
+    let store = question.is_stored().then(|| AnswerStore { key: key.clone(), not_in });
     questions.under_way.insert(id, (question, key));
     let at = At { step, name, round: generation + 1, iteration, attempt: 0, lane: 1 };
     let mode = if step == IMPROVES { ScoreMode::Strict } else { questions.context.suite.score_mode };
-    Ok(Some(Job { plan, at, mode, id, key: stored_under }))
+    Ok(Some(Job { plan, at, mode, id, store }))
 }
 
 /// The plan of a question, or why it cannot be asked.

@@ -43,7 +43,7 @@ pub(super) struct Questions<'a> {
     equal: Vec<Question>,
     /// Whether no question is asked until a lane has an answer: those under way may use up a limit.
     held: bool,
-    /// The questions that lanes work on, by job, each with the key under which its answer is stored.
+    /// The questions that lanes work on, by job, each with the key by which an equal one is recognized.
     pub(super) under_way: HashMap<usize, (Question, String)>,
     /// The files of the cases that commands judge, by job.
     case_folders: HashMap<usize, TempDir>,
@@ -97,7 +97,8 @@ impl<'a> Questions<'a> {
         let EvalTransition { state, events, effects } = std::mem::take(&mut self.state).decide(&self.guards, input);
         self.state = state;
         self.recorder.record_with_next(events);
-        // From a stored answer, a resume finds the same result.
+        // After a crash, a resume finds the result again: from the stored answers, by running a command again, or by
+        // asking again where something had failed.
         if !is_result || !effects.is_empty() {
             self.record_waiting()?;
         }

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lane_refuses_to_write_where_its_run_has_found_a_change_by_somebody_else() {
+    fn a_lane_notices_what_somebody_else_wrote_since_its_run_began_to_watch() {
         let root = tempfile::tempdir().unwrap();
         let mut journal = journal(root.path());
         let mut lane = journal.sibling();

@@ -84,14 +84,6 @@ impl AnswerTable<'_> {
         };
         self.0.with(|database| database.prepare_cached(select)?.query_map(params![run], given)?.collect())
     }
-
-    /// Stores the answer of an attempt.
-    ///
-    /// # Errors
-    /// When the database cannot be written.
-    pub fn keep(self, new: &NewAnswer) -> Result<(), JournalError> {
-        self.0.with(|database| insert_answer(database, new))
-    }
 }
 
 /// Stores the answer of an attempt.

@@ -19,12 +19,21 @@ pub(in crate::runner) struct Lane<'a> {
     pub(in crate::runner) recorder: &'a Recorder,
     /// How a score out of bounds is treated.
     pub(in crate::runner) mode: ScoreMode,
-    /// The key under which the answer is stored, if it is.
-    pub(in crate::runner) key: Option<&'a str>,
+    /// How the answer is stored, if it is.
+    pub(in crate::runner) store: Option<&'a AnswerStore>,
     /// The number of the attempt in the whole run.
     pub(in crate::runner) attempt: Cell<u32>,
     /// The answer of the agent so far.
     pub(in crate::runner) answer: RefCell<LaneAnswer>,
+}
+
+/// How the answer of a job is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AnswerStore {
+    /// The key under which it is found again.
+    pub key: String,
+    /// The agent session in which it must not have been given; none if any will do.
+    pub not_in: Option<String>,
 }
 
 /// What an agent answered.
@@ -109,10 +118,12 @@ impl Lane<'_> {
     /// The answer that these events of the whole run complete, if it is stored.
     pub(in crate::runner) fn answer_of(&self, kinds: &[EventKind]) -> Option<NewAnswer> {
         let has_ended = kinds.iter().any(|kind| matches!(kind, EventKind::AttemptFinished { .. }));
-        let key = self.key.filter(|_| has_ended)?.to_string();
-        let answer = self.answer.borrow().stored()?;
-        let at = AnswerPlace { run: self.recorder.run(), step: self.at.step, attempt: self.attempt.get() };
-        Some(NewAnswer { key, at, answer })
+        let AnswerStore { key, not_in } = self.store.filter(|_| has_ended)?;
+        let given = self.answer.borrow();
+        // An evaluation that cannot be read, or was given in the session of what it evaluates, is of no use later.
+        let answer = given.stored().filter(|answer| not_in.is_none() || *not_in != answer.session)?;
+        let at = AnswerPlace { run: self.recorder.run(), step: self.at.step, attempt: given.attempt };
+        given.unread.is_none().then(|| NewAnswer { key: key.clone(), at, answer })
     }
 
     /// Reads and keeps what an agent answered, or what a check, which has no role, has printed. A worker's message is

@@ -16,7 +16,7 @@ use crate::proc::LifelineHandle;
 use crate::verdict::ScoreMode;
 use crate::world::World;
 use futures_util::stream::{FuturesUnordered, StreamExt};
-use lane::{Lane, LaneAnswer};
+use lane::{AnswerStore, Lane, LaneAnswer};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -73,8 +73,8 @@ pub struct Job {
     pub mode: ScoreMode,
     /// A number by which the source of the job recognizes it.
     pub id: usize,
-    /// The key under which the answer is stored; none if it is not.
-    pub key: Option<String>,
+    /// How the answer is stored; none if it is not.
+    pub store: Option<AnswerStore>,
 }
 
 /// The source of the lanes' jobs.
@@ -232,6 +232,8 @@ pub async fn work_in_lanes(
         let hungry = halt.is_none() && failure.is_none() && running < lanes.number && work.has_more();
         if running == 0 && !hungry {
             pool.idle.into_iter().filter_map(|resources| resources.lifeline).for_each(LifelineHandle::end);
+            failure = record_waiting(lanes).err().or(failure);
+            tell_news(lanes, &mut |event| work.see(event), observer);
             return failure.map_or(Ok(halt), Err);
         }
         let (job, answer, limit) = tokio::select! {
@@ -246,22 +248,24 @@ pub async fn work_in_lanes(
             }
             over = pool.next() => over,
             // The lanes were polled just now: none of them has recorded what waits for a commit.
-            () = lanes.recorder.has_waiting() => {
-                let own = (&mut lanes.journal.sibling(), lanes.world);
-                match lanes.recorder.record(own, Recording::default()) {
-                    Ok(events) => lanes.recorder.tell_later(events),
-                    Err(error) => drop(failure.get_or_insert(error.into())),
+            () = lanes.recorder.has_waiting(), if !hungry => {
+                if let Err(error) = record_waiting(lanes) {
+                    failure.get_or_insert(error);
                 }
                 continue;
             }
             // They may have recorded something.
-            () = lanes.recorder.has_unreported() => {
+            () = lanes.recorder.has_unreported(), if !hungry => {
                 tell_news(lanes, &mut |event| work.see(event), observer);
                 continue;
             }
             // Write errors are ignored: a reader that has gone away misses our lines.
             _ = written(observer), if !observer.is_idle() => continue,
+            // Until there is a job, each turn lets the timers, the signals and the other lanes have theirs.
             () = tokio::task::yield_now(), if hungry => {
+                if let Err(error) = record_waiting(lanes) {
+                    failure.get_or_insert(error);
+                }
                 tell_news(lanes, &mut |event| work.see(event), observer);
                 continue;
             }
@@ -275,6 +279,13 @@ pub async fn work_in_lanes(
         }
         tell_news(lanes, &mut |event| work.see(event), observer);
     }
+}
+
+/// Records the events that wait for a commit.
+fn record_waiting(lanes: &Lanes<'_>) -> Result<(), Failure> {
+    let events = lanes.recorder.record((&mut lanes.journal.sibling(), lanes.world), Recording::default())?;
+    lanes.recorder.tell_later(events);
+    Ok(())
 }
 
 /// Reports what is new in the journal: first to `see`, for the source of the jobs, then to the observer.
@@ -309,7 +320,7 @@ async fn one(
         at: job.at.clone(),
         recorder,
         mode: job.mode,
-        key: job.key.as_deref(),
+        store: job.store.as_ref(),
         attempt: Cell::new(0),
         answer: RefCell::default(),
     };
