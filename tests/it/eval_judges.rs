@@ -146,3 +146,25 @@ fn the_page_of_an_improvement_has_plots_of_its_generations() {
         assert!(page.contains(words), "{words}");
     }
 }
+
+/// Both programs are `claude`: the first and third call execute, the others evaluate.
+#[test]
+fn an_evaluation_in_the_executors_session_does_not_count_for_a_case_with_the_same_output() {
+    let place = Place::new();
+    place.config(r#"{ "agents": { "judge": { "backend": "claude", "role": "judge" } }, "chains": {} }"#);
+    let said = |session: &str, result: &str| {
+        let result =
+            serde_json::json!({ "type": "result", "result": result, "is_error": false, "session_id": session });
+        format!("print {result}")
+    };
+    let passes = r#"{"pass": true, "score": 1, "issues": [], "suggestions": []}"#;
+    let calls = [said("s1", "yes"), said("s1", passes), said("s2", "yes"), said("s3", passes)];
+    place.agent("claude", &calls.join("\nnext\n"));
+    let suite = r#"{ "taskType": "t", "prompt": "Answer", "executor": "claude", "evaluator": "judge",
+        "cases": [{ "id": "a", "text": "one" }, { "id": "b", "text": "two" }] }"#;
+    place.write("suite.json", suite);
+    let ran = place.run(&["eval", "run", "suite.json", "--json"]);
+    let cases = ran.json()["generations"][0]["cases"].clone();
+    assert!(cases[0]["error"].as_str().is_some_and(|why| why.contains("in the executor's session")), "{}", ran.all());
+    assert_eq!((&cases[1]["pass"], place.calls("claude")), (&true.into(), 4), "{}", ran.all());
+}
