@@ -63,7 +63,7 @@ fn an_attempt_that_has_ended_is_not_asked_again_wherever_the_evaluation_was_kill
         let events = place.events(1);
         let of = |kind: &str| events.iter().filter(|event| event["event"]["type"] == kind).count();
         place.assert_nothing_is_left();
-        // One to begin, then for each case its plan, its start and its end, and the last result with the end of the run.
+        // One to begin, for each case its plan, its start and its end, and one for the end of the run.
         assert_eq!(of("runFinished"), usize::from(writes == 14), "after {writes} commits");
         if writes == 14 {
             return;
