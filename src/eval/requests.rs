@@ -14,7 +14,7 @@ use crate::chain::{
 };
 use crate::plan::{Part, Plan, PlannedPrompt, Request, RunSettings, build, outline};
 use crate::prompt::{Level, Template, render_template, show, text};
-use crate::source::{Diagnostic, Place, Source, Text, sha256};
+use crate::source::{Diagnostic, KnownPrograms, Place, Source, Text, sha256};
 use crate::world::World;
 use indexmap::IndexMap;
 use std::path::Path;
@@ -34,6 +34,8 @@ const LONGEST_CHAIN: Duration = Duration::from_hours(24 * 7);
 pub struct EvalContext<'a> {
     /// The host environment.
     pub world: &'a World,
+    /// Its files, with the programs as they were when they were first looked for.
+    pub programs: KnownPrograms<'a>,
     /// The merged config.
     pub config: &'a Config,
     /// The directory in which agents work.
@@ -276,7 +278,7 @@ impl EvalContext<'_> {
             part,
             own_program: self.world.own_program(),
         };
-        build(&request, self.world, self.world)
+        build(&request, &self.programs, self.world)
     }
 
     /// Checks everything that can be checked before anything is asked, and returns the warnings. `most_tokens`: the

@@ -3,6 +3,7 @@
 mod counted;
 mod diagnostic;
 mod files;
+mod known_programs;
 mod markdown_head;
 mod names;
 mod nearest;
@@ -12,6 +13,7 @@ mod text;
 pub use counted::counted;
 pub use diagnostic::{Diagnostic, DiagnosticSeverity};
 pub use files::{COLOR, Env, Files, Kind, KnownFiles};
+pub use known_programs::KnownPrograms;
 pub use markdown_head::MarkdownHead;
 pub(crate) use names::names;
 pub use nearest::nearest;

@@ -27,7 +27,7 @@ use crate::exit::Exit;
 use crate::journal::{Journal, NewRun};
 use crate::plan::{Outline, Overrides, RunSettings};
 use crate::report::{Paint, print_error, render};
-use crate::source::Diagnostic;
+use crate::source::{Diagnostic, KnownPrograms};
 use crate::unit::BundledPlan;
 use crate::world::World;
 use elsewhere::Elsewhere;
@@ -109,6 +109,7 @@ impl ReadyEval {
     fn context<'a>(&'a self, world: &'a World, project: &'a Project) -> EvalContext<'a> {
         EvalContext {
             world,
+            programs: KnownPrograms::new(world, world),
             config: &project.config,
             root: &project.root,
             suite: &self.suite,
