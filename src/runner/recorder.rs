@@ -84,9 +84,14 @@ impl Recorder {
         self.waiting.borrow_mut().extend(kinds);
     }
 
-    /// Completes when it is polled while events wait for a commit; wakes nobody.
-    pub(super) async fn has_waiting(&self) {
-        poll_fn(|_| if self.waiting.borrow().is_empty() { Poll::Pending } else { Poll::Ready(()) }).await;
+    /// Records what waits for a commit in one of its own.
+    ///
+    /// # Errors
+    /// When the journal cannot be written.
+    pub fn record_waiting(&self, own: (&mut Journal, &World)) -> Result<(), JournalError> {
+        let events = self.record(own, Recording::default())?;
+        self.tell_later(events);
+        Ok(())
     }
 
     /// Records events in one commit, after those that waited for it, and returns them all.
@@ -128,9 +133,10 @@ impl Recorder {
         self.unreported.borrow_mut().extend(events);
     }
 
-    /// Completes when it is polled while there are events to report; wakes nobody.
-    pub(super) async fn has_unreported(&self) {
-        poll_fn(|_| if self.unreported.borrow().is_empty() { Poll::Pending } else { Poll::Ready(()) }).await;
+    /// Completes when it is polled while there are events to record or to report; wakes nobody.
+    pub(super) async fn has_news(&self) {
+        let is_idle = || self.waiting.borrow().is_empty() && self.unreported.borrow().is_empty();
+        poll_fn(|_| if is_idle() { Poll::Pending } else { Poll::Ready(()) }).await;
     }
 
     /// Takes the events that are still to be reported.

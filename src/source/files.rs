@@ -79,7 +79,7 @@ pub trait Env {
 /// PATH, and hardly one of these paths is looked up again.
 const MOST_KINDS: usize = 4_096;
 
-/// A cache for files that are looked up many times within a moment: what is at a path is looked up once.
+/// A cache for files that are looked up many times: what is at a path is looked up once, unless there are very many.
 pub struct KnownFiles<'a> {
     files: &'a dyn Files,
     // Not by paths, whose hash goes through their components.

@@ -74,12 +74,3 @@ fn an_attempt_that_has_ended_is_not_asked_again_wherever_the_evaluation_was_kill
         assert_eq!(calls(&place) - before, 4 - of("attemptFinished"), "after {writes} commits");
     }
 }
-
-#[test]
-fn the_events_of_an_attempt_are_printed_while_its_agent_works() {
-    let place = place();
-    place.write("shouter.sh", "exec sleep 1000");
-    let running = place.start(&["eval", "run", "suite.json", "--events", "ndjson=events"]);
-    place.until(|| fs::read_to_string(place.work("events")).is_ok_and(|said| said.contains("attemptStarted")));
-    running.end_by("INT").code(130);
-}

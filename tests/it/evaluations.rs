@@ -447,3 +447,12 @@ fn an_evaluation_of_another_folder_goes_on_only_with_accept_changes() {
     assert!(resume.status.code() == Some(2) && words.contains("directory: it ran"), "{words}");
     fs::rename(place.path("tmp/moved"), place.path("project")).unwrap();
 }
+
+#[test]
+fn the_events_of_an_attempt_are_printed_while_its_agent_works() {
+    let place = place();
+    place.write("shouter.sh", "exec sleep 1000");
+    let running = place.start(&["eval", "run", "suite.json", "--events", "ndjson=events"]);
+    place.until(|| fs::read_to_string(place.work("events")).is_ok_and(|said| said.contains("attemptStarted")));
+    running.end_by("INT").code(130);
+}

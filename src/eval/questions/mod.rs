@@ -14,7 +14,7 @@ use crate::eval::requests::EvalContext;
 use crate::eval::suite::Case;
 use crate::journal::{AnswerPlace, Journal};
 use crate::plan::Plan;
-use crate::runner::{Failure, Halt, LaneAnswer, Recorder, Recording};
+use crate::runner::{Failure, Halt, LaneAnswer, Recorder};
 use crate::source::Diagnostic;
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -117,9 +117,7 @@ impl<'a> Questions<'a> {
 
     /// Records the results that wait for a commit.
     pub(super) fn record_waiting(&mut self) -> Result<(), Failure> {
-        let events = self.recorder.record((&mut self.journal, self.context.world), Recording::default())?;
-        self.recorder.tell_later(events);
-        Ok(())
+        Ok(self.recorder.record_waiting((&mut self.journal, self.context.world))?)
     }
 
     pub(super) fn next_question(&mut self) -> Option<Question> {

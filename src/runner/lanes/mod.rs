@@ -7,7 +7,7 @@ use super::context::{Failure, RunContext};
 use super::drive::drive_in_lane;
 use super::evidence::Transcripts;
 use super::flush::written;
-use super::recorder::{Recorder, Recording};
+use super::recorder::Recorder;
 use super::signals::{ReceivedSignal, Signals};
 use crate::engine::{At, Event, LimitKind, NullObserver, Observer, RunOutcome, Sig};
 use crate::journal::Journal;
@@ -24,6 +24,7 @@ use std::path::Path;
 use std::pin::Pin;
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::yield_now;
 use tokio::time::{Instant, timeout};
 
 /// How long the lanes may take to pause their agents before this process pauses itself (Ctrl-Z).
@@ -232,8 +233,7 @@ pub async fn work_in_lanes(
         let hungry = halt.is_none() && failure.is_none() && running < lanes.number && work.has_more();
         if running == 0 && !hungry {
             pool.idle.into_iter().filter_map(|resources| resources.lifeline).for_each(LifelineHandle::end);
-            failure = record_waiting(lanes).err().or(failure);
-            tell_news(lanes, &mut |event| work.see(event), observer);
+            failure = failure.or(catch_up(lanes, work, observer).err());
             return failure.map_or(Ok(halt), Err);
         }
         let (job, answer, limit) = tokio::select! {
@@ -247,28 +247,14 @@ pub async fn work_in_lanes(
                 continue;
             }
             over = pool.next() => over,
-            // The lanes were polled just now: none of them has recorded what waits for a commit.
-            () = lanes.recorder.has_waiting(), if !hungry => {
-                if let Err(error) = record_waiting(lanes) {
-                    failure.get_or_insert(error);
-                }
-                continue;
-            }
-            // They may have recorded something.
-            () = lanes.recorder.has_unreported(), if !hungry => {
-                tell_news(lanes, &mut |event| work.see(event), observer);
+            // The lanes were polled just now: what waits for a commit, none of them has recorded. Where jobs are open,
+            // each answer that is already known lets the timers, the signals and the other lanes have their turn first.
+            () = async { if hungry { yield_now().await } else { lanes.recorder.has_news().await } } => {
+                failure = failure.or(catch_up(lanes, work, observer).err());
                 continue;
             }
             // Write errors are ignored: a reader that has gone away misses our lines.
             _ = written(observer), if !observer.is_idle() => continue,
-            // Until there is a job, each turn lets the timers, the signals and the other lanes have theirs.
-            () = tokio::task::yield_now(), if hungry => {
-                if let Err(error) = record_waiting(lanes) {
-                    failure.get_or_insert(error);
-                }
-                tell_news(lanes, &mut |event| work.see(event), observer);
-                continue;
-            }
         };
         if let Some(limit) = limit {
             halt.get_or_insert(Halt::Limit(limit));
@@ -281,11 +267,11 @@ pub async fn work_in_lanes(
     }
 }
 
-/// Records the events that wait for a commit.
-fn record_waiting(lanes: &Lanes<'_>) -> Result<(), Failure> {
-    let events = lanes.recorder.record((&mut lanes.journal.sibling(), lanes.world), Recording::default())?;
-    lanes.recorder.tell_later(events);
-    Ok(())
+/// Records what waits for a commit, and reports what is new.
+fn catch_up(lanes: &Lanes<'_>, work: &mut dyn JobSource, observer: &mut dyn Observer) -> Result<(), Failure> {
+    let recorded = lanes.recorder.record_waiting((&mut lanes.journal.sibling(), lanes.world));
+    tell_news(lanes, &mut |event| work.see(event), observer);
+    Ok(recorded?)
 }
 
 /// Reports what is new in the journal: first to `see`, for the source of the jobs, then to the observer.
@@ -345,4 +331,67 @@ async fn one(
     };
     let answer = lane.answer.into_inner();
     (resources, (job, ended.map(|_| answer), limit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::EventKind;
+    use crate::journal::{NewRun, Worker};
+    use crate::plan::outline;
+    use crate::plan::tests::{planned, world};
+
+    /// Jobs whose answers are all known.
+    struct Known<'a> {
+        left: u32,
+        reported: u32,
+        recorder: &'a Recorder,
+        /// Whether anything else had a turn.
+        others: &'a Cell<bool>,
+    }
+
+    impl JobSource for Known<'_> {
+        fn next(&mut self) -> Result<Option<Job>, Failure> {
+            assert!(self.left > 1 || self.others.get(), "nothing else had a turn before the last answer");
+            self.left -= 1;
+            self.recorder.record_with_next(vec![EventKind::RunPaused]);
+            Ok(None)
+        }
+
+        fn has_more(&self) -> bool {
+            self.left > 0
+        }
+
+        fn paused(&mut self, _over: Option<Duration>) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn done(&mut self, _job: Job, _answer: LaneAnswer) -> Result<(), Failure> {
+            Ok(())
+        }
+
+        fn see(&mut self, _event: &Event) {
+            self.reported += 1;
+        }
+    }
+
+    #[tokio::test]
+    async fn many_answers_that_are_known_let_everything_else_have_its_turn_and_are_all_reported() {
+        let root = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(root.path()).unwrap();
+        let plan = planned(&world(&[]), r#"{"chains": {}}"#, "coder", &crate::chain::PromptSource::default(), &[]);
+        let worker = Worker { pid: 1, start_time: 1 };
+        let new = NewRun { worker, started: "now", digest: "d", outline: &outline(&plan.unwrap()) };
+        let recorder = Recorder::new(journal.begin(new).unwrap(), 0, []);
+        let host = World::look().unwrap();
+        let mut lanes = Lanes::open(2, root.path(), &host, &journal, &recorder).unwrap();
+        let others = Cell::new(false);
+        let mut known = Known { left: 50, reported: 0, recorder: &recorder, others: &others };
+        let mut observer = NullObserver::default();
+        let (ended, ()) = tokio::join!(work_in_lanes(&mut lanes, &mut known, &mut observer), async {
+            others.set(true);
+        });
+        assert_eq!((ended.unwrap(), known.reported), (None, 50));
+        assert_eq!(journal.events().of(recorder.run()).unwrap().len(), 50);
+    }
 }
