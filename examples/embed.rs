@@ -8,9 +8,9 @@
 use forkhestra::chain::{Config, PromptSource, parse};
 use forkhestra::engine::{Event, Evidence, Observer};
 use forkhestra::journal::{Journal, LockAttempt, NewRun, RunLock, Worker};
-use forkhestra::plan::{Request, RunSettings, build, outline};
+use forkhestra::plan::{Request, RunSettings, build, digest, outline};
 use forkhestra::proc::{lifeline, start_time};
-use forkhestra::runner::{RunContext, RunStart, drive};
+use forkhestra::runner::{RunContext, RunStart, StartPoint, drive};
 use forkhestra::source::Source;
 use forkhestra::world::World;
 use indexmap::IndexMap;
@@ -63,8 +63,8 @@ fn run(chain: &str, root: &Path) -> Result<Collected, Box<dyn Error>> {
     let mut journal = Journal::open(root)?;
     let pid = i32::try_from(std::process::id())?;
     let worker = Worker { pid, start_time: start_time(pid).unwrap_or(0) };
-    let outline = outline(&plan);
-    let new = NewRun { worker, started: &world.timestamp(), digest: &plan.digest, outline: &outline };
+    let (outline, digest) = (outline(&plan), digest(&plan));
+    let new = NewRun { worker, started: &world.timestamp(), digest: &digest, outline: &outline };
     let number = journal.begin(new)?;
     journal.hold(lock);
     let mut collected = Collected::default();
@@ -79,6 +79,7 @@ fn run(chain: &str, root: &Path) -> Result<Collected, Box<dyn Error>> {
         origin: None,
         observer: &mut collected,
     };
-    runtime.block_on(drive(context, RunStart::New(Box::default(), None)))?;
+    let start = StartPoint { digest, ..StartPoint::default() };
+    runtime.block_on(drive(context, RunStart::New(Box::new(start))))?;
     Ok(collected)
 }

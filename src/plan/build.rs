@@ -4,7 +4,7 @@ use super::agent::LONGEST_ARGUMENT;
 use super::context::{Context, LONGEST_PATH, Request, path_of};
 use super::secrets::{Secrets, no_secret};
 use super::unsubstituted::unsubstituted;
-use super::{EnvDelta, Plan, PlannedStep, Root, agent, check, digest, errors, hooks, limits, places};
+use super::{EnvDelta, Plan, PlannedStep, Root, agent, check, errors, hooks, limits, places};
 use crate::agent::{BUILT_IN_CHECKS, Found, check_startable, find_all_on_path, lookup};
 use crate::chain::{Config, LayerKind, PROJECT_FILES, Permissions, Role, Run, Step, lower, show};
 use crate::marker;
@@ -120,7 +120,6 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         keeps_awake: request.config.keep_awake != Some(false),
         redefined: None,
         warnings: faults,
-        digest: String::new(),
     };
     if plan.has_judged_group() {
         plan.limits.attempts.get_or_insert(limits::JUDGED_ATTEMPTS);
@@ -130,7 +129,6 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         plan.warnings.push(errors::judge_before_work(&plan.steps[step].name, &plan.chain));
     }
     plan.redefined = redefined(&plan, request.config);
-    plan.digest = digest(&plan);
     Ok(plan)
 }
 

@@ -21,7 +21,7 @@ pub fn to_json(plan: &Plan) -> Value {
         "root": root,
         "marker": plan.marker,
         "files": plan.files.iter().map(|(layer, name)| json!({ "layer": layer, "path": name })).collect::<Vec<_>>(),
-        "digest": plan.digest,
+        "digest": digest(plan),
         "limits": limits(&plan.limits),
         "hooks": plan.hooks.iter().map(|hook| json!({ "key": hook.kind.name(), "line": hook.line })).collect::<Vec<_>>(),
         "steps": plan.steps.iter().map(step_json).collect::<Vec<_>>(),

@@ -87,8 +87,6 @@ pub struct Plan {
     pub redefined: Option<(Vec<String>, String)>,
     /// The warnings. They do not stop the run.
     pub warnings: Vec<Diagnostic>,
-    /// SHA-256 of the canonical plan, in hexadecimal.
-    pub digest: String,
 }
 
 /// The task that a run is working on, as it was when the run was planned.

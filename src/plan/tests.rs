@@ -217,7 +217,7 @@ fn names_are_looked_up_in_the_order_of_the_design() {
 fn feedback_is_late_in_a_group_and_the_digest_knows_it_from_its_text() {
     let world = world(&[]);
     let digest =
-        |chain: &str, prompt: &str| planned(&world, r#"{"chains":{}}"#, chain, &said(prompt), &[]).unwrap().digest;
+        |chain: &str, prompt: &str| digest(&planned(&world, r#"{"chains":{}}"#, chain, &said(prompt), &[]).unwrap());
     let plan = planned(&world, r#"{"chains":{}}"#, "(x):2", &said("p"), &[]).unwrap();
     assert_eq!(shown(&plan, 0).1.as_deref(), Some("p{{feedback}}"));
     assert_eq!(digest("x", "p"), digest("x", "p"));

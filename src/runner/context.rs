@@ -65,11 +65,21 @@ impl RunContext<'_> {
 /// How a run begins.
 #[derive(Debug)]
 pub enum RunStart {
-    /// A new run, with the overrides of the command line. In a queue of tasks, also with the backends whose login has
-    /// already worked in that queue.
-    New(Box<Overrides>, Option<Vec<String>>),
+    /// A new run.
+    New(Box<StartPoint>),
     /// A run that continues where an earlier process stopped.
     Resumed(Box<ResumePoint>),
+}
+
+/// What a new run starts from, besides its plan.
+#[derive(Debug, Default)]
+pub struct StartPoint {
+    /// The digest of the plan.
+    pub digest: String,
+    /// The overrides of the command line.
+    pub overrides: Overrides,
+    /// In a queue of tasks: the backends whose login has already worked in that queue.
+    pub logins: Option<Vec<String>>,
 }
 
 /// What a resumed run starts from.

@@ -1,7 +1,7 @@
 //! A run from its beginning to its end: what the engine wants is done, and what happens outside is told to the engine.
 
 use super::attempt::attempt;
-use super::context::{Failure, ResumePoint, RunContext, RunEnd, RunStart};
+use super::context::{Failure, ResumePoint, RunContext, RunEnd, RunStart, StartPoint};
 use super::driver::{BEAT, Driver, new_token};
 use super::flush::{PATIENCE, sleep, written};
 use super::lanes::lane::Lane;
@@ -36,7 +36,7 @@ pub(super) async fn drive_in_lane<'a>(
     heard: UnboundedReceiver<ReceivedSignal>,
     lifeline: &mut Option<LifelineHandle>,
 ) -> Result<RunEnd, Failure> {
-    let begin = RunStart::New(Box::default(), None);
+    let begin = RunStart::New(Box::default());
     drive_with_lifeline(context, begin, Signals::passed_on(heard), Some(lane), lifeline).await
 }
 
@@ -62,8 +62,8 @@ async fn drive_with_lifeline<'a>(
 /// Begins a run, and returns its first effects.
 fn begin(driver: &mut Driver<'_>, start: RunStart) -> Result<Vec<Effect>, JournalError> {
     let plan = driver.context.plan;
-    let (overrides, queue) = match start {
-        RunStart::New(overrides, queue) => (*overrides, queue),
+    let StartPoint { digest, overrides, logins } = match start {
+        RunStart::New(start) => *start,
         RunStart::Resumed(again) => return begin_again(driver, *again),
     };
     driver.work.begin(&mut driver.context, &overrides)?;
@@ -75,7 +75,7 @@ fn begin(driver: &mut Driver<'_>, start: RunStart) -> Result<Vec<Effect>, Journa
         name: plan.name.clone(),
         prompt: plan.prompt.clone(),
         vars: plan.vars.clone(),
-        digest: plan.digest.clone(),
+        digest,
         root: driver.context.root.display().to_string(),
         forkhestra: env!("CARGO_PKG_VERSION").into(),
         steps: u32::try_from(plan.steps.len()).unwrap_or(u32::MAX),
@@ -84,7 +84,7 @@ fn begin(driver: &mut Driver<'_>, start: RunStart) -> Result<Vec<Effect>, Journa
         tree: driver.work.begun().tree.clone(),
         rules: driver.work.begun().rules.clone(),
         task: plan.task.clone(),
-        queue,
+        queue: logins,
         found: driver.work.begun().now.clone(),
         containment: containment(),
     };

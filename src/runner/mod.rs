@@ -22,7 +22,7 @@ mod timers;
 mod work;
 
 pub use attempt::LONGEST_ANSWER;
-pub use context::{Failure, Replan, ResumePoint, RunContext, RunEnd, RunStart};
+pub use context::{Failure, Replan, ResumePoint, RunContext, RunEnd, RunStart, StartPoint};
 pub use drive::drive;
 pub use evidence::Transcripts;
 pub use flush::{flushed, written};

@@ -10,10 +10,10 @@ use crate::cli::task::errors as task_errors;
 use crate::engine::{Pace, RunOutcome, RunSummary, Sig};
 use crate::exit::Exit;
 use crate::journal::{BusyLock, Journal, JournalError, LockAttempt, NewRun, Refused, RunLock, Worker};
-use crate::plan::{Kind, Outline, Overrides, Plan, PlannedStep, Root, TaskFacts, outline};
+use crate::plan::{Kind, Outline, Overrides, Plan, PlannedStep, Root, TaskFacts, digest, outline};
 use crate::proc::{SleepInhibitor, end_forks, end_holders, open_files, start_time};
 use crate::report::{Console, Paint, Screen, Sinks, Terminal, TerminalOptions, Verbosity, print_error, quoted, render};
-use crate::runner::{Failure, Replan, RunContext, RunEnd, RunStart, drive, wait_for_lock};
+use crate::runner::{Failure, Replan, RunContext, RunEnd, RunStart, StartPoint, drive, wait_for_lock};
 use crate::source::{Diagnostic, Env, counted};
 use crate::world::World;
 use std::io::ErrorKind;
@@ -67,9 +67,9 @@ pub(in crate::cli) fn start(
         Some(queue) => (Some(queue.logins), queue.lock),
         None => (None, lock(world, common, plan.name.as_deref().unwrap_or(&plan.chain), &root, new.wait)?),
     };
-    let outline = outline(plan);
+    let (outline, digest) = (outline(plan), digest(plan));
     let begun = Journal::open(&root).and_then(|mut journal| {
-        let new = NewRun { worker: worker(), started: &world.timestamp(), digest: &plan.digest, outline: &outline };
+        let new = NewRun { worker: worker(), started: &world.timestamp(), digest: &digest, outline: &outline };
         let moved = plan.task.as_ref().map(|task| still_there(&journal, task)).transpose()?.flatten();
         if let Some(fault) = moved {
             return Ok(Err(fault));
@@ -94,7 +94,7 @@ pub(in crate::cli) fn start(
         common,
         output,
         Run { plan, outline: &outline, root: &root, journal, number: run, replan: new.replan },
-        RunStart::New(Box::new(new.overrides), logins),
+        RunStart::New(Box::new(StartPoint { digest, overrides: new.overrides, logins })),
     )
 }
 

@@ -29,7 +29,7 @@ use crate::cli::task::facts::facts;
 use crate::cli::trust::untrusted;
 use crate::cli::work;
 use crate::journal::{Journal, JournalError};
-use crate::plan::{Overrides, Plan, Request, TaskFacts, build, to_json};
+use crate::plan::{Overrides, Plan, Request, TaskFacts, build, digest, to_json};
 use crate::proc::capture;
 use crate::report::{EarlierRuns, Paint, dry_run, print_error, render};
 use crate::runner::Replan;
@@ -81,7 +81,7 @@ fn run_as(world: &World, common: &Common, args: &RunArgs, queue: Option<QueueRun
         Ok(_) => return Err(others.into()),
         Err(faults) => return Err(faults.into_iter().chain(others).collect::<Vec<_>>().into()),
     };
-    if let Some(fault) = args.digest.as_deref().and_then(|digest| another_plan(&plan, digest)) {
+    if let Some(fault) = args.digest.as_deref().and_then(|given| another_plan(&plan, given)) {
         return Err(fault.into());
     }
     if let Some(fault) = args.made.as_ref().and_then(|made| work::another_plan(made, &project, &plan)) {
@@ -131,11 +131,12 @@ fn run_as(world: &World, common: &Common, args: &RunArgs, queue: Option<QueueRun
 }
 
 /// Reports a plan that is not the one with the given digest.
-fn another_plan(plan: &Plan, digest: &str) -> Option<Diagnostic> {
-    (plan.digest != digest).then(|| {
+fn another_plan(plan: &Plan, given: &str) -> Option<Diagnostic> {
+    let own = digest(plan);
+    (own != given).then(|| {
         Diagnostic::error(
             "run/digest",
-            format!("the plan does not have the digest {digest}; its digest is {}", plan.digest),
+            format!("the plan does not have the digest {given}; its digest is {own}"),
         )
         .help("look at the plan again with --dry-run, and pass the digest that it shows; the digest also covers the command line")
     })

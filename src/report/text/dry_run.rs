@@ -2,7 +2,7 @@
 //! delivers.
 
 use crate::chain::{Delivery, Limit, Role, show_duration};
-use crate::plan::{Found, Kind, MissingCommand, Plan, PlannedIsolation, PlannedStep, Root};
+use crate::plan::{Found, Kind, MissingCommand, Plan, PlannedIsolation, PlannedStep, Root, digest};
 use crate::prompt::{Late, Level, Segment, show};
 use crate::report::paint::{Paint, printable};
 use crate::report::text::earlier::EarlierRuns;
@@ -38,7 +38,7 @@ pub fn dry_run(plan: &Plan, earlier: Option<&EarlierRuns>, paint: Paint, verbose
     if let Some(earlier) = earlier {
         row(&mut text, paint, "earlier", &earlier.words());
     }
-    row(&mut text, paint, "digest", &plan.digest);
+    row(&mut text, paint, "digest", &digest(plan));
     for hook in &plan.hooks {
         row(&mut text, paint, hook.kind.name(), &hook.line);
     }

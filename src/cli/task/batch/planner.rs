@@ -9,7 +9,7 @@ use crate::cli::run::setup::CHOOSER;
 use crate::cli::run::{Typed, planned, said_by};
 use crate::cli::task::facts::facts_of;
 use crate::journal::{Journal, JournalError};
-use crate::plan::{Outline, Overrides, Plan, outline};
+use crate::plan::{Outline, Overrides, Plan, digest, outline};
 use crate::source::{Diagnostic, Place, Source, Text};
 use crate::task::{Change, Status, Task};
 use crate::unit::{BUNDLE_FORMAT, Bundle, BundledChoice, BundledPlan, BundledTask, TrailEntry};
@@ -40,7 +40,7 @@ impl<'a> Planner<'a> {
         let mut planner = Self { ready, chain, given, verification: None, journal, folder };
         if let Some(checks) = &ready.facts.verification {
             let plan = planner.verification(checks)?;
-            planner.verification = Some((checks.clone(), outline(&plan), plan.digest));
+            planner.verification = Some((checks.clone(), outline(&plan), digest(&plan)));
         }
         Ok(planner)
     }
@@ -90,7 +90,7 @@ impl<'a> Planner<'a> {
         let plan = parse(&source).and_then(|chain| planned(world, &project, &chain, &TypedVars::default(), &typed));
         // What cannot be planned is refused by its worker, who reports why.
         let (outline, digest) =
-            plan.map_or_else(|_| (Outline::default(), String::new()), |plan| (outline(&plan), plan.digest));
+            plan.map_or_else(|_| (Outline::default(), String::new()), |plan| (outline(&plan), digest(&plan)));
         self.with_plan(bundle, outline, digest)
     }
 
@@ -116,7 +116,7 @@ impl<'a> Planner<'a> {
     fn outline_of(&self, typed: &Typed) -> (Outline, String) {
         let Ready { world, project, .. } = *self.ready;
         planned(world, project, &self.chain, &self.given, typed)
-            .map_or_else(|_| (Outline::default(), String::new()), |plan| (outline(&plan), plan.digest))
+            .map_or_else(|_| (Outline::default(), String::new()), |plan| (outline(&plan), digest(&plan)))
     }
 }
 
