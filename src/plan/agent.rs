@@ -1,19 +1,19 @@
 //! The step of an agent: its program, arguments, environment and prompt.
 
 use super::backend::{Headless, Task, backend_command, backend_fields, backend_of};
-use super::context::{Context, Faults, Part, named_path, own_environment};
+use super::context::{Context, Faults, Part, own_environment};
 use super::isolation::{check_environment, isolate};
-use super::secrets::{no_secret, with_secrets};
+use super::prompt::{PromptRules, prefaced, prompt_text};
+use super::secrets::with_secrets;
 use super::template::{around, missing_variables};
 use super::variants::{alternatives, continuation, first, words_of};
-use super::{EnvDelta, Found, Kind, PlannedIsolation, PlannedPrompt, PlannedStep, context, errors};
+use super::{EnvDelta, Found, Kind, PlannedIsolation, PlannedPrompt, PlannedStep, errors};
 use crate::agent::{AttemptTool, ContractKind, Format, Named, OWN_PROGRAM, find_command, tools_of};
 use crate::chain::{
     Accounting, Agent, Command, Delivery, Entry, Form, LayerKind, Limit, OutputRules, Role, Step, UsageReport,
     UsageRule,
 };
-use crate::marker::count_lines;
-use crate::prompt::{ChosenPrompt, Late, Level, Segment, expand_config, expand_prose, pick, read_prompt_file, text};
+use crate::prompt::{Late, Level, Segment, expand_config, pick, text};
 use crate::source::{Diagnostic, Place, Text};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,9 +23,6 @@ use std::time::Duration;
 pub(super) const LONGEST_ARGUMENT: usize = 131_071;
 /// How long an agent may print nothing and use no CPU time by default.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(15);
-/// Space for the feedback that is appended in a group: two streams, up to four bytes per character, and their frame.
-const FEEDBACK_ROOM: usize = 2 * crate::prompt::FEEDBACK_CHARACTERS * 4 + 4_096;
-
 /// Plans a step whose name is an entry of the config or a program on PATH, with all ways to run it.
 pub(super) fn plan_agent(
     context: &Context<'_>,
@@ -104,10 +101,8 @@ fn plan_one(
         if told && !prompt.around.as_ref().is_some_and(|around| around.names_feedback(role)) {
             prompt.segments.push(Segment::Late(Late::Feedback));
         }
-        check_prompt(context, prompt, grouped, at, &mut faults);
-        if named.is_some_and(|named| named.backend.slash_commands == Some(true)) && is_slash_command(&prompt.show()) {
-            faults.0.push(errors::slash_command(&prompt.origin));
-        }
+        let slash_commands = named.is_some_and(|named| named.backend.slash_commands == Some(true));
+        PromptRules { at, marker: &context.marker, grouped, slash_commands }.check(prompt, &mut faults);
     }
 
     let (program, mut argv) = match &headless {
@@ -279,72 +274,6 @@ fn role_of(context: &Context<'_>, agent: &Agent, faults: &mut Faults) -> (Role, 
     (role, form)
 }
 
-/// Returns the prompt's text; `None` if it is empty, which means no prompt.
-fn prompt_text(
-    context: &Context<'_>,
-    picked: ChosenPrompt<'_>,
-    level: Level,
-    faults: &mut Faults,
-) -> Option<PlannedPrompt> {
-    let command_line = level == Level::CommandLine;
-    let (value, stayed, origin) = match picked {
-        ChosenPrompt::Silent => return None,
-        ChosenPrompt::Inline(said) if command_line => {
-            let (value, stayed) = expand_prose(&said.value, &context.vars);
-            (value, stayed, said.at.source.name.clone())
-        }
-        ChosenPrompt::Inline(said) => {
-            let value = faults.many(expand_config(said, &context.vars, context.env))?;
-            (value, Vec::new(), said.at.to_string())
-        }
-        ChosenPrompt::File(name) => {
-            let path = if command_line {
-                context::path_of(&name.value, &name.at.source.base, context.env)
-            } else {
-                named_path(context, name, faults)?
-            };
-            let prose = faults.one(read_prompt_file(context.files, &path, &name.at))?;
-            let (value, stayed) = expand_prose(&prose, &context.vars);
-            (value, stayed, path.display().to_string())
-        }
-    };
-    if value.is_empty() {
-        return None;
-    }
-    Some(PlannedPrompt { segments: text(value), around: None, deliver: Delivery::Arg, origin, stayed })
-}
-
-/// Reports prompts that an agent cannot receive, or not in this way, and those whose echo would end the loop.
-fn check_prompt(context: &Context<'_>, prompt: &PlannedPrompt, grouped: bool, at: &Place, faults: &mut Faults) {
-    let shown = prompt.show();
-    let known = match prompt.segments.first() {
-        _ if prompt.around.is_some() => &shown,
-        Some(Segment::Text(known)) => known,
-        _ => return,
-    };
-    if count_lines(known.as_bytes(), &context.marker) > 0 {
-        faults.0.push(errors::marker_in_prompt(&prompt.origin, &context.marker));
-    }
-    if prompt.deliver == Delivery::Arg {
-        let room = LONGEST_ARGUMENT - if grouped { FEEDBACK_ROOM } else { 0 };
-        if known.len() > room {
-            faults.0.push(errors::prompt_too_long(at, &prompt.origin, known.len(), room));
-        }
-        if known.contains('\0') && no_secret(at, "a prompt", known).is_none() {
-            faults.0.push(errors::nul_in_prompt(at, &prompt.origin));
-        }
-    }
-}
-
-/// Returns whether a text starts with a slash command of a backend, such as `/clear`, and not with a path.
-fn is_slash_command(text: &str) -> bool {
-    let word = text.split_whitespace().next().unwrap_or_default();
-    word.strip_prefix('/').is_some_and(|name| {
-        name.starts_with(|first: char| first.is_ascii_alphabetic())
-            && name.chars().all(|next| next.is_ascii_alphanumeric() || matches!(next, '-' | '_' | ':'))
-    })
-}
-
 /// Returns the program and arguments of a `command`, or the program that has the agent's name.
 fn program_command(
     context: &Context<'_>,
@@ -383,24 +312,6 @@ fn program_command(
     let program = shellexpand::tilde_with_context(&program, home);
     let base = &first.at.source.base;
     (faults.one(find_command(&program, base, &first.at, context.files, context.env)), rest)
-}
-
-/// Puts the instructions at the head of the prompt, for a backend that has no other place for them.
-fn prefaced(prompt: Option<PlannedPrompt>, preface: &str) -> PlannedPrompt {
-    let Some(mut prompt) = prompt else {
-        let (segments, origin) = (text(preface), "the agent's instructions".into());
-        return PlannedPrompt { segments, around: None, deliver: Delivery::Stdin, origin, stayed: Vec::new() };
-    };
-    let head = format!("# Your instructions\n\n{preface}\n\n# Your task\n\n");
-    if let Some(around) = &mut prompt.around {
-        around.head = head;
-        return prompt;
-    }
-    match prompt.segments.first_mut() {
-        Some(Segment::Text(known)) => known.insert_str(0, &head),
-        _ => prompt.segments.splice(0..0, text(head)).for_each(drop),
-    }
-    prompt
 }
 
 fn environment(

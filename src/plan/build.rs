@@ -2,8 +2,8 @@
 
 use super::agent::LONGEST_ARGUMENT;
 use super::context::{Context, LONGEST_PATH, Request, path_of};
+use super::prompt::unsubstituted;
 use super::secrets::{Secrets, no_secret};
-use super::unsubstituted::unsubstituted;
 use super::{EnvDelta, Plan, PlannedStep, Root, agent, check, errors, hooks, limits, places};
 use crate::agent::{BUILT_IN_CHECKS, Found, check_startable, find_all_on_path, lookup};
 use crate::chain::{Config, LayerKind, PROJECT_FILES, Permissions, Role, Run, Step, lower, show};
@@ -90,7 +90,6 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
         &context.vars,
         &request.given.iter().map(|(name, (_, source))| (name.clone(), Arc::clone(source))).collect(),
     ));
-    faults.extend(unsubstituted(&planned, &context.vars, env));
     let mut files: Vec<_> = request.config.files.iter().map(|file| (file.kind, file.source.name.clone())).collect();
     // The built-in layer has two files: the chains and the backends.
     files.dedup();
@@ -128,6 +127,7 @@ pub fn build(request: &Request<'_>, files: &dyn Files, env: &dyn Env) -> Result<
     for step in plan.judged_before_any_work() {
         plan.warnings.push(errors::judge_before_work(&plan.steps[step].name, &plan.chain));
     }
+    plan.warnings.extend(unsubstituted(&plan.steps, &context.vars, env));
     plan.redefined = redefined(&plan, request.config);
     Ok(plan)
 }

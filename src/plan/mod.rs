@@ -12,11 +12,11 @@ mod isolation;
 mod json;
 mod limits;
 mod outline;
+mod prompt;
 mod secrets;
 mod settings;
 mod step;
 mod template;
-mod unsubstituted;
 mod variants;
 
 use crate::chain::{LayerKind, Limit, Op, Program, Role};
