@@ -1,6 +1,7 @@
 //! Evaluation: prompts are measured by suites of cases and improved with the feedback, on the same engine as every run.
 
 mod candidate;
+mod check;
 mod choose;
 mod compare;
 mod cost;
@@ -12,6 +13,7 @@ mod holdout;
 mod jobs;
 mod leak;
 mod machine;
+mod planner;
 mod prompts;
 mod question;
 mod questions;
@@ -22,11 +24,13 @@ mod suite;
 mod tokens;
 mod trees;
 
+pub use check::check_evaluation;
 pub use compare::compare_columns;
 pub use criteria::{Criterion, JsonSchema};
 pub use errors::{matrix_refused, outputs_refused, too_few_cases};
 pub use evaluate::{EvalEnd, Setting, evaluate, worked};
 pub use holdout::held_out;
+pub use planner::{ANY_PROMPT, EvalPlanner};
 pub use prompts::Prompts;
 pub use requests::EvalContext;
 pub use significance::MOST_REPETITIONS;

@@ -3,11 +3,11 @@
 
 use super::evaluate::{EvalEnd, Setting};
 use super::machine::{EVALUATES, EXECUTES};
+use super::planner::key_of;
 use super::question::{CaseRun, Question};
 use super::questions::asking::{job_for, plan_of};
 use super::questions::judging::{answered, evaluated, record_error, unreadable};
 use super::questions::{Questions, attempt_of};
-use super::requests::key_of;
 use crate::engine::{CaseResult, EvalEvent, Event, EventKind, LimitKind, Notice, Observer, RunOutcome, Sig, Totals};
 use crate::journal::{AnswerPlace, NewAnswer, StoredAnswer};
 use crate::runner::{Failure, Halt, JobSource, ReceivedSignal, Recording, Signals, flushed, tell_recorded, written};

@@ -2,6 +2,7 @@
 //! This module is pure.
 
 mod agent;
+mod asked;
 mod backend;
 mod build;
 mod check;
@@ -26,6 +27,7 @@ use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
+pub use asked::AskedAgent;
 pub use build::build;
 pub use context::{Part, Request, path_of};
 pub use hooks::Hook;

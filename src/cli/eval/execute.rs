@@ -8,7 +8,7 @@ use crate::cli::respond::{Answered, answer};
 use crate::cli::run::execute::{event_queue, exit_of, resume_line};
 use crate::cli::run::output::{Output, run_hooks, wanted_hooks};
 use crate::engine::{EvalLedger, Event, Observer, RunOutcome, RunSummary};
-use crate::eval::{EvalEnd, Setting, evaluate, evaluate_in_slices, worked};
+use crate::eval::{ANY_PROMPT, EvalEnd, Setting, evaluate, evaluate_in_slices, worked};
 use crate::exit::Exit;
 use crate::journal::Journal;
 use crate::proc::SleepInhibitor;
@@ -80,7 +80,7 @@ pub(super) fn perform(
                 print_error(&paint.dim(&format!("  next: {resume}\n")));
             }
             let exit = exit_of(outcome);
-            let hooks = context.executor_plan(0, "?").map_or_else(|_| Vec::new(), |plan| plan.hooks);
+            let hooks = context.executor_plan(0, ANY_PROMPT).map_or_else(|_| Vec::new(), |plan| plan.hooks);
             let wanted = wanted_hooks(&hooks, &summary);
             let why = reason(outcome, &summary.totals, &ready.outline);
             let folder = world.relative(&journal.files().run_folder(run));

@@ -22,12 +22,12 @@ use crate::cli::run::survivors::end_last;
 use crate::cli::trust::untrusted;
 use crate::cli::work::another_outline;
 use crate::engine::{EvalFacts, EvalLedger, EvalOptions, Event, EventKind, USUAL_LEVEL};
-use crate::eval::{CaseTrees, EvalContext, Prompts, Suite};
+use crate::eval::{CaseTrees, EvalContext, EvalPlanner, Prompts, Suite};
 use crate::exit::Exit;
 use crate::journal::{Journal, NewRun};
 use crate::plan::{Outline, Overrides, RunSettings};
 use crate::report::{Paint, print_error, render};
-use crate::source::{Diagnostic, KnownPrograms};
+use crate::source::Diagnostic;
 use crate::unit::BundledPlan;
 use crate::world::World;
 use elsewhere::Elsewhere;
@@ -109,13 +109,12 @@ impl ReadyEval {
     fn context<'a>(&'a self, world: &'a World, project: &'a Project) -> EvalContext<'a> {
         EvalContext {
             world,
-            programs: KnownPrograms::new(world, world),
-            config: &project.config,
             root: &project.root,
             suite: &self.suite,
             prompts: &self.prompts,
             trees: self.trees.as_ref(),
             settings: &self.settings,
+            planner: EvalPlanner::new(world, &project.config, &project.root, &self.settings),
         }
     }
 }

@@ -5,7 +5,8 @@ use crate::chain::Limits;
 use crate::cli::config::Project;
 use crate::engine::{CaseFacts, ColumnFacts, EvalBudget, EvalFacts, EvalOptions};
 use crate::eval::{
-    Case, CaseTrees, EvalContext, Prompts, Suite, held_out, matrix_refused, outputs_refused, tokens, too_few_cases,
+    ANY_PROMPT, Case, CaseTrees, EvalContext, Prompts, Suite, check_evaluation, held_out, matrix_refused,
+    outputs_refused, tokens, too_few_cases,
 };
 use crate::plan::{Outline, OutlineStep, Overrides, Part, outline as outline_of};
 use crate::source::{Diagnostic, Files, Place, Source, Text, sha256, sha256_json};
@@ -98,7 +99,7 @@ pub(super) fn prepare(
         case.same_as = same;
     }
     let context = ready.context(world, project);
-    let warnings = context.check(ready.facts.options.improves, ready.facts.options.max_tokens)?;
+    let warnings = check_evaluation(&context, ready.facts.options.improves, ready.facts.options.max_tokens)?;
     let outline = whole_outline(&context, &ready.facts);
     ready.digest = digest(&context, &ready.facts, &outline);
     (ready.warnings, ready.outline) = (warnings, outline);
@@ -162,11 +163,11 @@ fn whole_outline(context: &EvalContext<'_>, facts: &EvalFacts) -> Outline {
         chain: format!("eval {} {}", if facts.options.improves { "improve" } else { "run" }, facts.suite),
         ..Outline::default()
     };
-    let Ok(executor) = context.executor_plan(0, "?").map(|plan| outline_of(&plan)) else { return whole };
+    let Ok(executor) = context.executor_plan(0, ANY_PROMPT).map(|plan| outline_of(&plan)) else { return whole };
     (whole.marker, whole.limits) = (executor.marker, executor.limits);
     // A step that is not there has the place of its number all the same.
     let step = |agent: Option<&Text>, part| -> Option<OutlineStep> {
-        let plan = agent.and_then(|agent| context.plan(agent, part, "?").ok());
+        let plan = agent.and_then(|agent| context.planner.plan(agent, part, ANY_PROMPT).ok());
         plan.and_then(|plan| outline_of(&plan).steps.pop()).or_else(|| executor.steps.first().cloned())
     };
     let improver = facts.options.improves.then(|| suite.rewriter());
@@ -198,11 +199,11 @@ fn digest(context: &EvalContext<'_>, facts: &EvalFacts, outline: &Outline) -> St
         context.suite.cases.iter().filter_map(|case| Some((&case.id, case.output.as_ref()?))).collect();
     // Those that are no steps of the outline: of one executor and one evaluator, none.
     let columns = (0..).zip(&context.suite.columns).skip(1);
-    let executors = columns.filter_map(|(number, _)| context.executor_plan(number, "?").ok());
+    let executors = columns.filter_map(|(number, _)| context.executor_plan(number, ANY_PROMPT).ok());
     let evaluators = context.suite.evaluators.iter().skip(1);
-    let evaluators = evaluators.filter_map(|agent| context.plan(agent, Part::Evaluates, "?").ok());
+    let evaluators = evaluators.filter_map(|agent| context.planner.plan(agent, Part::Evaluates, ANY_PROMPT).ok());
     let selector = context.suite.select_best.as_ref();
-    let selector = selector.and_then(|agent| context.plan(agent, Part::Answers, "?").ok());
+    let selector = selector.and_then(|agent| context.planner.plan(agent, Part::Answers, ANY_PROMPT).ok());
     let more: Vec<OutlineStep> =
         executors.chain(evaluators).chain(selector).flat_map(|plan| outline_of(&plan).steps).collect();
     let steps: Vec<_> = outline

@@ -10,8 +10,8 @@ use super::{Questions, attempt_of, why, words};
 use crate::engine::{At, AttemptOutcome, Event, EventKind};
 use crate::eval::jobs::{for_command, for_tree};
 use crate::eval::machine::{EvalInput, IMPROVES, limit_reached, may_reach};
+use crate::eval::planner::key_of;
 use crate::eval::question::{CaseRun, Evaluating, Question};
-use crate::eval::requests::key_of;
 use crate::journal::{AnswerPlace, StoredAnswer};
 use crate::plan::{Part, Plan};
 use crate::runner::{AnswerStore, Failure, Job, JobSource, LaneAnswer};
@@ -185,7 +185,7 @@ pub(in crate::eval) fn plan_of(questions: &Questions<'_>, question: &Question) -
     let prompt = match question {
         Question::Command(judging) => {
             let command = command_of(questions, judging).ok_or("there is no such command")?;
-            return context.command_plan(command, judging.output()).map_err(|faults| words(&faults));
+            return context.planner.command_plan(command, judging.output()).map_err(|faults| words(&faults));
         }
         Question::Answer(of) => {
             let prompt =
@@ -195,18 +195,18 @@ pub(in crate::eval) fn plan_of(questions: &Questions<'_>, question: &Question) -
         Question::Evaluate(evaluating) => {
             let prompt = context.evaluate_prompt(questions.case(evaluating.of), &evaluating.output)?;
             let agent = evaluating.evaluator(context.suite);
-            return context.plan(agent, Part::Evaluates, &prompt).map_err(|faults| words(&faults));
+            return context.planner.plan(agent, Part::Evaluates, &prompt).map_err(|faults| words(&faults));
         }
         Question::Select(selecting) => {
             let agent = context.suite.select_best.as_ref().ok_or("nothing compares outputs")?;
-            return context.plan(agent, Part::Answers, &selecting.prompt).map_err(|faults| words(&faults));
+            return context.planner.plan(agent, Part::Answers, &selecting.prompt).map_err(|faults| words(&faults));
         }
         Question::Rewrite { of, .. } => {
             context.improve_prompt(&questions.prompt(*of), &questions.feedback(*of), &questions.guards)
         }
     };
     let agent = context.suite.rewriter();
-    prompt.and_then(|prompt| context.plan(agent, Part::Answers, &prompt).map_err(|faults| words(&faults)))
+    prompt.and_then(|prompt| context.planner.plan(agent, Part::Answers, &prompt).map_err(|faults| words(&faults)))
 }
 
 /// Uses a stored answer, if there is one; otherwise returns the question.
