@@ -19,10 +19,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest single argument that Linux accepts, in bytes without the closing NUL (`MAX_ARG_STRLEN`, execve(2)).
-pub(super) const LONGEST_ARGUMENT: usize = 131_071;
 /// How long an agent may print nothing and use no CPU time by default.
 const IDLE_TIMEOUT: Duration = Duration::from_mins(15);
+
 /// Plans a step whose name is an entry of the config or a program on PATH, with all ways to run it.
 pub(super) fn plan_agent(
     context: &Context<'_>,

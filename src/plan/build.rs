@@ -1,7 +1,6 @@
 //! Builds a plan from a chain and a config, or reports every error that would stop it, all at once.
 
-use super::agent::LONGEST_ARGUMENT;
-use super::context::{Context, LONGEST_PATH, Request, path_of};
+use super::context::{Context, LONGEST_ARGUMENT, LONGEST_PATH, Request, path_of};
 use super::prompt::unsubstituted;
 use super::secrets::{Secrets, no_secret};
 use super::{EnvDelta, Plan, PlannedStep, Root, agent, check, errors, hooks, limits, places};

@@ -9,6 +9,8 @@ use indexmap::IndexMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// The longest single argument that Linux accepts, in bytes without the closing NUL (`MAX_ARG_STRLEN`, execve(2)).
+pub(super) const LONGEST_ARGUMENT: usize = 131_071;
 /// The longest text that may be a path, in bytes.
 pub(super) const LONGEST_PATH: usize = 4_096;
 

@@ -1,8 +1,7 @@
 //! The prompt of an agent: where its text comes from, which prompts an agent cannot receive, and warnings about text
 //! that looks like a variable but would reach the agent as written.
 
-use super::agent::LONGEST_ARGUMENT;
-use super::context::{Context, Faults, named_path, path_of};
+use super::context::{Context, Faults, LONGEST_ARGUMENT, named_path, path_of};
 use super::secrets::no_secret;
 use super::{PlannedPrompt, PlannedStep, errors};
 use crate::chain::Delivery;

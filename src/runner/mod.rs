@@ -21,7 +21,6 @@ mod templates;
 mod timers;
 mod work;
 
-pub use attempt::LONGEST_ANSWER;
 pub use context::{Failure, Replan, ResumePoint, RunContext, RunEnd, RunStart, StartPoint};
 pub use drive::drive;
 pub use evidence::Transcripts;

@@ -16,7 +16,6 @@ use crate::runner::signals::ReceivedSignal;
 use crate::runner::work::AttemptBaseline;
 pub(in crate::runner) use launch::attempt;
 use output::AttemptOutput;
-pub use output::LONGEST_ANSWER;
 use rustix::io::Errno;
 use std::io;
 use std::time::Duration;

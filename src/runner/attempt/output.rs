@@ -7,6 +7,7 @@ use crate::engine::{Exit, Finished, FinishedAgent, Leftover, Observer, Pace, Str
 use crate::journal::{AttemptFolder, JournalError};
 use crate::marker::{Scanner, Sighting, marker_lines};
 use crate::runner::choices::AttemptTrace;
+use crate::runner::lanes::lane::LONGEST_ANSWER;
 use crate::world::World;
 use jiff::Timestamp;
 use tokio::net::unix::pipe::Receiver;
@@ -16,9 +17,6 @@ const NEAR_MISS: usize = 400;
 
 /// How much of the end of an output goes into its fingerprint, in bytes.
 const LAST_WORDS: u64 = 64 << 10;
-
-/// The longest answer of an evaluation, in bytes.
-pub const LONGEST_ANSWER: u64 = 1 << 20;
 
 /// What was shown last of decoded text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

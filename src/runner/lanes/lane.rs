@@ -4,10 +4,12 @@
 use crate::chain::Role;
 use crate::engine::{At, AttemptOutcome, EventKind, Finished};
 use crate::journal::{AnswerPlace, AttemptFolder, NewAnswer, StoredAnswer};
-use crate::runner::attempt::LONGEST_ANSWER;
 use crate::runner::recorder::Recorder;
 use crate::verdict::{ScoreMode, Unclear, VerdictReading, evaluation, without_echo, without_quoted};
 use std::cell::{Cell, RefCell};
+
+/// The longest answer of an evaluation, in bytes.
+pub(in crate::runner) const LONGEST_ANSWER: u64 = 1 << 20;
 
 /// The lane of an attempt, with the attempt's place in the whole run.
 #[derive(Debug)]
