@@ -8,7 +8,7 @@
 use forkhestra::chain::{Config, PromptSource, parse};
 use forkhestra::engine::{Event, Evidence, Observer};
 use forkhestra::journal::{Journal, LockAttempt, NewRun, RunLock, Worker};
-use forkhestra::plan::{Request, RunSettings, build, digest, outline};
+use forkhestra::plan::{Overrides, Request, RunSettings, build, digest, outline};
 use forkhestra::proc::{lifeline, start_time};
 use forkhestra::runner::{RunContext, RunStart, StartPoint, drive};
 use forkhestra::source::Source;
@@ -79,7 +79,7 @@ fn run(chain: &str, root: &Path) -> Result<Collected, Box<dyn Error>> {
         origin: None,
         observer: &mut collected,
     };
-    let start = StartPoint { digest, ..StartPoint::default() };
+    let start = StartPoint { digest, overrides: Overrides::default(), logins: None };
     runtime.block_on(drive(context, RunStart::New(Box::new(start))))?;
     Ok(collected)
 }

@@ -72,9 +72,9 @@ pub enum RunStart {
 }
 
 /// What a new run starts from, besides its plan.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct StartPoint {
-    /// The digest of the plan.
+    /// The digest of the plan, as it is recorded for the run.
     pub digest: String,
     /// The overrides of the command line.
     pub overrides: Overrides,

@@ -8,6 +8,7 @@ use super::lanes::lane::Lane;
 use super::signals::{ReceivedSignal, Signals};
 use crate::engine::{Effect, EventKind, HighestAttempt, Input, RunOutcome, Stopwatch, Timer, evolve};
 use crate::journal::JournalError;
+use crate::plan::Overrides;
 use crate::proc::{LifelineHandle, adopt_orphans, containment};
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -36,7 +37,9 @@ pub(super) async fn drive_in_lane<'a>(
     heard: UnboundedReceiver<ReceivedSignal>,
     lifeline: &mut Option<LifelineHandle>,
 ) -> Result<RunEnd, Failure> {
-    let begin = RunStart::New(Box::default());
+    // The start of a lane is not recorded: it is part of a run that has started.
+    let start = StartPoint { digest: String::new(), overrides: Overrides::default(), logins: None };
+    let begin = RunStart::New(Box::new(start));
     drive_with_lifeline(context, begin, Signals::passed_on(heard), Some(lane), lifeline).await
 }
 
