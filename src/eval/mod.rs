@@ -30,7 +30,7 @@ pub use criteria::{Criterion, JsonSchema};
 pub use errors::{matrix_refused, outputs_refused, too_few_cases};
 pub use evaluate::{EvalEnd, Setting, evaluate, worked};
 pub use holdout::held_out;
-pub use planner::{ANY_PROMPT, EvalPlanner};
+pub use planner::{ANY_PROMPT, AskedAgents, EvalPlanner};
 pub use prompts::Prompts;
 pub use requests::EvalContext;
 pub use significance::MOST_REPETITIONS;

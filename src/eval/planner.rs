@@ -33,8 +33,12 @@ pub struct EvalPlanner<'a> {
     config: &'a Config,
     root: &'a Path,
     settings: &'a RunSettings,
-    asked: RefCell<Vec<KnownAgent>>,
+    asked: AskedAgents,
 }
+
+/// The agents that were planned. Clones share them, so that all planners of an evaluation ask in the same way.
+#[derive(Debug, Clone, Default)]
+pub struct AskedAgents(Rc<RefCell<Vec<KnownAgent>>>);
 
 /// An agent by name and part; `None` if every prompt needs a plan of its own, which may have errors.
 #[derive(Debug)]
@@ -45,11 +49,16 @@ struct KnownAgent {
 }
 
 impl<'a> EvalPlanner<'a> {
-    /// Creates a planner that has not planned anything. The agents are those of `config` and work in `root`. The
-    /// limits of `settings` take precedence over those of the config.
+    /// Creates a planner. The agents are those of `config` and work in `root`. The limits of `settings` take
+    /// precedence over those of the config. `asked`: the agents that earlier planners with the same values planned.
     #[must_use]
-    pub fn new(world: &'a World, config: &'a Config, root: &'a Path, settings: &'a RunSettings) -> Self {
-        Self { world, files: KnownPrograms::new(world, world), config, root, settings, asked: RefCell::default() }
+    pub fn new(
+        world: &'a World,
+        (config, root): (&'a Config, &'a Path),
+        settings: &'a RunSettings,
+        asked: AskedAgents,
+    ) -> Self {
+        Self { world, files: KnownPrograms::new(world, world), config, root, settings, asked }
     }
 
     /// Returns the plan of one agent that is given one prompt.
@@ -76,7 +85,7 @@ impl<'a> EvalPlanner<'a> {
 
     /// Returns what all prompts of an agent share; `None` if every prompt needs a plan of its own.
     fn asked(&self, agent: &Text, part: Part) -> Option<Rc<AskedAgent>> {
-        let mut known = self.asked.borrow_mut();
+        let mut known = self.asked.0.borrow_mut();
         if let Some(known) = known.iter().find(|known| known.part == part && known.name == *agent) {
             return known.asked.clone();
         }

@@ -1,4 +1,4 @@
-//! What an evaluation asks its agents: the exact prompts.
+//! What an evaluation asks: the prompt of each question, and the plan of its executor.
 
 use super::candidate::Guards;
 use super::feedback::{CaseFeedback, listed};

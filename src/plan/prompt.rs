@@ -11,7 +11,7 @@ use crate::source::{Diagnostic, Env, Place};
 
 /// Space for the feedback that is appended in a group: two streams, up to four bytes per character, and their frame.
 const FEEDBACK_ROOM: usize = 2 * crate::prompt::FEEDBACK_CHARACTERS * 4 + 4_096;
-/// The origin of a typed prompt. Its author can see it, so it is not checked.
+/// The origin of a typed prompt. Its author can see what it contains.
 const TYPED: &str = "--prompt";
 
 /// Returns the prompt's text; `None` if it is empty, which means no prompt.
@@ -122,7 +122,7 @@ fn is_slash_command(text: &str) -> bool {
     })
 }
 
-/// Returns a warning for each prompt and each template that contains such a name.
+/// Returns warnings about text in prompts and templates that looks like a variable but would reach an agent as written.
 pub(super) fn unsubstituted(steps: &[PlannedStep], vars: &Vars, env: &dyn Env) -> Vec<Diagnostic> {
     let mut warnings: Vec<Diagnostic> = Vec::new();
     let mut warn = |warning: Diagnostic| {

@@ -456,19 +456,3 @@ fn the_events_of_an_attempt_are_printed_while_its_agent_works() {
     place.until(|| fs::read_to_string(place.work("events")).is_ok_and(|said| said.contains("attemptStarted")));
     running.end_by("INT").code(130);
 }
-
-#[test]
-fn every_case_is_asked_with_the_instructions_as_they_were_when_the_evaluation_began() {
-    let place = Place::new();
-    place.config(
-        r#"{ "backends": { "mine": { "program": "sh", "arguments": ["mine.sh"], "permissions": { "edit": {} } } },
-             "agents": { "shouter": { "backend": "mine", "systemPrompt": "sys.md" } }, "chains": {} }"#,
-    );
-    place.write("sys.md", "Be brief.").write("mine.sh", "grep 'Be brief\\|Be verbose'; echo Be verbose. > sys.md");
-    let cases = ["a", "b"].map(|id| {
-        format!(r#"{{ "id": "{id}", "text": "{id}", "expected": "Be brief.", "criteria": [{{ "type": "exact" }}] }}"#)
-    });
-    place.write("suite.json", suite("", &format!("[{}]", cases.join(", "))));
-    let ran = place.run(&["eval", "run", "suite.json"]);
-    assert!(ran.code(0).stdout.contains("all 2 cases passed"), "{}", ran.all());
-}

@@ -30,6 +30,7 @@ mod eval_cases;
 mod eval_criteria;
 mod eval_engines;
 mod eval_improvement;
+mod eval_instructions;
 mod eval_judges;
 mod eval_matrix;
 mod eval_resume;

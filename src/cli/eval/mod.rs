@@ -22,7 +22,7 @@ use crate::cli::run::survivors::end_last;
 use crate::cli::trust::untrusted;
 use crate::cli::work::another_outline;
 use crate::engine::{EvalFacts, EvalLedger, EvalOptions, Event, EventKind, USUAL_LEVEL};
-use crate::eval::{CaseTrees, EvalContext, EvalPlanner, Prompts, Suite};
+use crate::eval::{AskedAgents, CaseTrees, EvalContext, EvalPlanner, Prompts, Suite};
 use crate::exit::Exit;
 use crate::journal::{Journal, NewRun};
 use crate::plan::{Outline, Overrides, RunSettings};
@@ -103,6 +103,8 @@ struct ReadyEval {
     outline: Outline,
     digest: String,
     warnings: Vec<Diagnostic>,
+    /// The agents, as they were planned when they were checked.
+    asked: AskedAgents,
 }
 
 impl ReadyEval {
@@ -114,7 +116,7 @@ impl ReadyEval {
             prompts: &self.prompts,
             trees: self.trees.as_ref(),
             settings: &self.settings,
-            planner: EvalPlanner::new(world, &project.config, &project.root, &self.settings),
+            planner: EvalPlanner::new(world, (&project.config, &project.root), &self.settings, self.asked.clone()),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::chain::Limits;
 use crate::cli::config::Project;
 use crate::engine::{CaseFacts, ColumnFacts, EvalBudget, EvalFacts, EvalOptions};
 use crate::eval::{
-    ANY_PROMPT, Case, CaseTrees, EvalContext, Prompts, Suite, check_evaluation, held_out, matrix_refused,
+    ANY_PROMPT, AskedAgents, Case, CaseTrees, EvalContext, Prompts, Suite, check_evaluation, held_out, matrix_refused,
     outputs_refused, tokens, too_few_cases,
 };
 use crate::plan::{Outline, OutlineStep, Overrides, Part, outline as outline_of};
@@ -93,6 +93,7 @@ pub(super) fn prepare(
         outline: Outline::default(),
         digest: String::new(),
         warnings: Vec::new(),
+        asked: AskedAgents::default(),
     };
     let same = same_cases(&ready.context(world, project), &ready.facts.prompt);
     for (case, same) in Arc::make_mut(&mut ready.facts).cases.iter_mut().zip(same) {
@@ -210,7 +211,10 @@ fn digest(context: &EvalContext<'_>, facts: &EvalFacts, outline: &Outline) -> St
         .steps
         .iter()
         .chain(&more)
-        .map(|step| (&step.name, &step.program, &step.backend, step.format, &step.arguments, &step.environment))
+        .map(|step| {
+            let asked = (&step.arguments, &step.environment, &step.prompt);
+            (&step.name, &step.program, &step.backend, step.format, asked)
+        })
         .collect();
     let suite = (
         context.suite.min_score,
