@@ -1,10 +1,9 @@
 //! The parser of the chain language (docs/grammar.md). It is written by hand and reports every error with its place.
 
 use super::errors;
-use super::ir::{Chain, Group, Item, Limit, MOST_ITERATIONS, PromptSource, Step, StepTarget};
+use super::ir::{Chain, Group, Item, Limit, MOST_ITERATIONS, Step, StepTarget};
 use super::name::{check_part, is_digits};
 use crate::source::{Diagnostic, Place, Source, Span, Text};
-use indexmap::IndexMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
@@ -18,15 +17,7 @@ pub(super) const DEEPEST: usize = 64;
 pub fn parse(source: &Arc<Source>) -> Result<Chain, Vec<Diagnostic>> {
     let at = Place::whole(source);
     let items = parse_items(&Text { value: source.text.clone(), at: at.clone() }, 0)?;
-    Ok(Chain {
-        name: None,
-        at,
-        description: None,
-        prompt: PromptSource::default(),
-        vars: IndexMap::new(),
-        secrets: IndexMap::new(),
-        items,
-    })
+    Ok(Chain::unnamed(items, at))
 }
 
 /// Parses a chain from a string of a config that is nested inside `depth` groups. Places refer to that string.
@@ -251,15 +242,8 @@ impl ChainParser<'_> {
             return None;
         }
         let span = first.start..last.end;
-        Some(Step {
-            name: Text { value: self.text(&span).to_string(), at: self.place(span) },
-            wants: StepTarget::Either,
-            limit,
-            args: Vec::new(),
-            prompt: PromptSource::default(),
-            timeout: None,
-            idle_timeout: None,
-        })
+        let name = Text { value: self.text(&span).to_string(), at: self.place(span) };
+        Some(Step { limit, ..Step::once(name, StepTarget::Either) })
     }
 
     fn count(&mut self, span: Span) -> Option<NonZeroU32> {

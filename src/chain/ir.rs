@@ -30,6 +30,22 @@ pub struct Chain {
     pub items: Vec<Item>,
 }
 
+impl Chain {
+    /// Returns a chain of these items, without a name, prompt or variables.
+    #[must_use]
+    pub fn unnamed(items: Vec<Item>, at: Place) -> Self {
+        Self {
+            name: None,
+            at,
+            description: None,
+            prompt: PromptSource::default(),
+            vars: IndexMap::new(),
+            secrets: IndexMap::new(),
+            items,
+        }
+    }
+}
+
 /// A step or a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item {
@@ -56,6 +72,22 @@ pub struct Step {
     pub timeout: Option<Duration>,
     /// The longest an iteration may be silent and idle.
     pub idle_timeout: Option<Duration>,
+}
+
+impl Step {
+    /// Returns a step that runs once, with nothing but a name.
+    #[must_use]
+    pub fn once(name: Text, wants: StepTarget) -> Self {
+        Self {
+            name,
+            wants,
+            limit: Limit::Once,
+            args: Vec::new(),
+            prompt: PromptSource::default(),
+            timeout: None,
+            idle_timeout: None,
+        }
+    }
 }
 
 /// What a step's name may refer to.

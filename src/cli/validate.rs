@@ -1,6 +1,6 @@
 //! `validate`: all errors of a config, also in entries that no chain uses.
 
-use crate::chain::{Chain, Item, LayerKind, Limit, PromptSource, Step, StepTarget};
+use crate::chain::{Chain, Item, LayerKind, PromptSource, Step, StepTarget};
 use crate::cli::args::ValidateArgs;
 use crate::cli::config::{Project, project, single};
 use crate::cli::options::Common;
@@ -175,22 +175,6 @@ fn named_as_step(name: &str, at: &Place, (kind, step): (&str, &Place)) -> Diagno
 
 /// A chain of one step.
 fn alone(name: &str, at: &Place, wants: StepTarget) -> Chain {
-    let step = Step {
-        name: Text { value: name.to_string(), at: at.clone() },
-        wants,
-        limit: Limit::Once,
-        args: Vec::new(),
-        prompt: PromptSource::default(),
-        timeout: None,
-        idle_timeout: None,
-    };
-    Chain {
-        name: None,
-        at: at.clone(),
-        description: None,
-        prompt: PromptSource::default(),
-        vars: IndexMap::new(),
-        secrets: IndexMap::new(),
-        items: vec![Item::Step(step)],
-    }
+    let step = Step::once(Text { value: name.to_string(), at: at.clone() }, wants);
+    Chain::unnamed(vec![Item::Step(step)], at.clone())
 }

@@ -3,8 +3,8 @@
 use super::criteria::command::CommandCriterion;
 use super::errors;
 use crate::chain::{
-    Agent, Chain, Check, Command, Config, Delivery, Entry, Format, Group, Isolation, Item, LayerKind, Limit,
-    PromptSource, Run, Step, StepTarget, looks_like_a_count,
+    Agent, Chain, Check, Command, Config, Delivery, Entry, Format, Group, Isolation, Item, LayerKind, PromptSource,
+    Run, Step, StepTarget, looks_like_a_count,
 };
 use crate::plan::{AskedAgent, Part, Plan, PlannedPrompt, Request, RunSettings, build, outline};
 use crate::prompt::{Level, text};
@@ -184,26 +184,10 @@ impl<'a> EvalPlanner<'a> {
         made: impl FnOnce(Plan, &Request<'_>) -> T,
     ) -> Result<T, Vec<Diagnostic>> {
         let source = Source::new("the prompt", "", self.root);
-        let step = Step {
-            name: name.clone(),
-            wants,
-            limit: Limit::Once,
-            args: Vec::new(),
-            prompt: PromptSource::default(),
-            timeout: None,
-            idle_timeout: None,
-        };
+        let step = Item::Step(Step::once(name.clone(), wants));
         // In a group, an agent that fails is retried in place.
-        let group = Group { items: vec![Item::Step(step)], rounds: None, at: name.at.clone() };
-        let chain = Chain {
-            name: None,
-            at: name.at.clone(),
-            description: None,
-            prompt: PromptSource::default(),
-            vars: IndexMap::new(),
-            secrets: IndexMap::new(),
-            items: vec![Item::Group(group)],
-        };
+        let group = Group { items: vec![step], rounds: None, at: name.at.clone() };
+        let chain = Chain::unnamed(vec![Item::Group(group)], name.at.clone());
         let inline = prompt.map(|prompt| Text { value: prompt.to_string(), at: Place::whole(&source) });
         let request = Request {
             chain: &chain,

@@ -1,7 +1,7 @@
 //! The first step of a run in a workspace, which prepares the workspace.
 
 use crate::chain::{
-    Agent, Chain, Check, Config, Entry, Isolation, Item, LayerKind, Limit, PromptSource, Run, Step, StepTarget,
+    Agent, Chain, Check, Config, Entry, Isolation, Item, LayerKind, PromptSource, Run, Step, StepTarget,
 };
 use crate::cli::config::Project;
 use crate::source::{Diagnostic, Place, Source, Text};
@@ -64,16 +64,7 @@ pub(super) fn with_setup(
     };
     let entry = Entry { value: Some(check), at, layer: LayerKind::Project, faults: Vec::new() };
     config.to_mut().checks.insert(SETUP.into(), entry);
-    let step = Step {
-        name,
-        wants: StepTarget::Check,
-        limit: Limit::Once,
-        args: Vec::new(),
-        prompt: PromptSource::default(),
-        timeout: None,
-        idle_timeout: None,
-    };
     let mut chain = chain.clone();
-    chain.items.insert(0, Item::Step(step));
+    chain.items.insert(0, Item::Step(Step::once(name, StepTarget::Check)));
     Ok(Some(chain))
 }
