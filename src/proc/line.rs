@@ -212,16 +212,23 @@ impl Line {
         self.order_with(order, &[]);
     }
 
-    /// Sends a few bytes into a socket that is nearly always empty. If it does not accept them, the lifeline is gone
-    /// or has been stopped for long.
+    /// Sends a few bytes into a socket that is nearly always empty. If it does not accept them, the lifeline has been
+    /// stopped for long.
     fn order_with(&mut self, order: Order, files: &[BorrowedFd<'_>]) {
         match send(&self.control, order, files) {
-            Ok(sent) if sent == order.line().len() => {
-                self.unanswered += 1;
-                self.look.get_or_insert_with(|| Instant::now() + LOOK);
+            Ok(sent) if sent == order.line().len() => self.expect_answer(),
+            // It is gone, which the end of its reports says. One that was killed is replaced.
+            Err(error) if matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                self.expect_answer();
             }
             _ => self.given_up = Some(GivenUp::Deaf),
         }
+    }
+
+    /// Waits for an answer, but not for ever.
+    fn expect_answer(&mut self) {
+        self.unanswered += 1;
+        self.look.get_or_insert_with(|| Instant::now() + LOOK);
     }
 }
 
@@ -240,5 +247,31 @@ async fn until(look: Option<Instant>) {
     match look {
         Some(look) => sleep_until(look).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_lifeline_that_is_gone_before_its_first_order_was_killed_and_has_not_refused_the_order() {
+        let (ours, theirs) = StdStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut line = Line::new(ours, std::process::id()).unwrap();
+        drop(theirs);
+        line.launch(&[]);
+        assert_eq!((line.report().await, line.given_up()), (LifelineReport::Gone, None));
+    }
+
+    #[tokio::test]
+    async fn a_lifeline_that_reads_no_orders_is_given_up() {
+        let (ours, _theirs) = StdStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        let mut line = Line::new(ours, std::process::id()).unwrap();
+        while line.given_up().is_none() {
+            line.launch(&[]);
+        }
+        assert_eq!((line.report().await, line.given_up()), (LifelineReport::Gone, Some(GivenUp::Deaf)));
     }
 }
