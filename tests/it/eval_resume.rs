@@ -3,7 +3,7 @@
 use crate::evaluations::{CASES, calls, place, suite};
 use crate::support::LONG;
 use std::fs;
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 #[test]
 fn a_signal_ends_all_cases_that_are_under_way_and_a_resume_asks_only_what_is_open() {
@@ -73,4 +73,22 @@ fn an_attempt_that_has_ended_is_not_asked_again_wherever_the_evaluation_was_kill
         place.run(&["resume", "1"]).code(1);
         assert_eq!(calls(&place) - before, 4 - of("attemptFinished"), "after {writes} commits");
     }
+}
+
+/// The attempt before the wait has failed, but the case has not been judged.
+#[test]
+fn a_case_whose_agent_waits_when_the_evaluation_is_interrupted_is_open_and_not_an_error() {
+    let place = place();
+    place.config(
+        r#"{ "backends": { "mine": { "program": "mine", "output": "claude-stream", "permissions": { "edit": {} } } },
+             "agents": { "shouter": { "backend": "mine" } }, "chains": {} }"#,
+    );
+    let end = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() + 3600;
+    let limited = format!(r#"{{"type":"result","result":"Claude AI usage limit reached|{end}","is_error":true}}"#);
+    place.agent("mine", &format!("print {limited}\nexit 1"));
+    let running = place.start(&["eval", "run", "suite.json", "--limit", "wait=2h", "--events", "ndjson=events"]);
+    place.until(|| fs::read_to_string(place.work("events")).is_ok_and(|said| said.contains("waitStarted")));
+    running.end_by("INT").code(130);
+    let judged = place.events(1).iter().filter(|event| event["event"]["event"]["type"] == "caseJudged").count();
+    assert_eq!(judged, 0, "{:?}", place.events(1));
 }

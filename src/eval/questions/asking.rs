@@ -42,7 +42,7 @@ impl JobSource for Questions<'_> {
         self.case_folders.remove(&job.id);
         self.held = false;
         self.queue.extend(self.equal.drain(..));
-        let cut_off = matches!(answer.outcome, None | Some(AttemptOutcome::Interrupted));
+        let cut_off = answer.is_interrupted || matches!(answer.outcome, None | Some(AttemptOutcome::Interrupted));
         let given = AnswerPlace { run: self.recorder.run(), step: job.at.step, attempt: answer.attempt };
         match question {
             // A resume asks again.

@@ -52,6 +52,8 @@ pub struct LaneAnswer {
     pub attempt: u32,
     /// What was wrong with the last evaluation, if it could not be read.
     pub unread: Option<String>,
+    /// Whether the work on the job was interrupted, also between two attempts.
+    pub is_interrupted: bool,
     /// Whether the message is known to be the agent's last one.
     is_final: bool,
     /// Whether it is what a check has printed, which counts even if the check has failed.

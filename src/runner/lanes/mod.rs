@@ -322,14 +322,13 @@ async fn one(
         observer: &mut resources.quiet,
     };
     let ended = drive_in_lane(context, &lane, heard, &mut resources.lifeline).await;
-    let limit = match &ended {
-        Ok(ended) => match ended.outcome {
-            RunOutcome::LimitReached { limit } => Some(limit),
-            _ => None,
-        },
-        Err(_) => None,
+    let outcome = ended.as_ref().ok().map(|ended| ended.outcome);
+    let limit = match outcome {
+        Some(RunOutcome::LimitReached { limit }) => Some(limit),
+        _ => None,
     };
-    let answer = lane.answer.into_inner();
+    let mut answer = lane.answer.into_inner();
+    answer.is_interrupted = matches!(outcome, Some(RunOutcome::Interrupted { .. }));
     (resources, (job, ended.map(|_| answer), limit))
 }
 
